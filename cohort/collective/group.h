@@ -7,11 +7,11 @@
 //   a leave message. At a peer it has *left* when that message has come. Everything that the process sent before has
 //   then come, too.
 // - A process is *lost* if its connection closes and it has not left.
-// - A process is *gone* if it has left or is lost. It will send nothing more. If a peer still waits for a message of
-//   it, the group fails.
-// - The group has *failed* at a process if a collective cannot be completed. All its calls fail from then on. Each
-//   process sends its failure to all peers, so all name the same cause. A group never recovers; its members join a
-//   later generation.
+// - A process is *gone* if it has left or is lost. It will send nothing more. If a process that has joined is lost, the
+//   group fails. If a process has left, the group fails only if a peer still waits for one of its messages.
+// - The group has *failed* at a process if a collective cannot be completed. All its calls fail from then on. A process
+//   that fails sends the cause to its peers. They fail with the same cause, unless they have failed before. A group
+//   never recovers; its members join a later generation.
 // - A group is *closed* in a process when its Group is destroyed. Its threads then end.
 // - A *farewell* is the answer to a process that leaves. It says that no call in which that process takes part runs at
 //   the peer any more. Only groups with connections of their own (Gloo) wait for farewells before they close these
@@ -39,8 +39,10 @@ namespace collective {
 
 // The members of a group, and how it runs collectives.
 struct GroupOptions {
-  int64_t key = 1;         // distinguishes the groups of a program
-  int64_t generation = 1;  // must grow after each change of members; messages of other generations are refused
+  int64_t key = 1;  // distinguishes the groups of a program
+  // Must be larger each time that the members join again, after a failure or with other members. A process that joins
+  // an earlier generation than one of its peers gets AbortedError.
+  int64_t generation = 1;
   // The devices by rank, equal at all members: "/job:worker/replica:0/task:1/device:CPU:0". Missing parts are replica
   // 0, task 0 and CPU 0.
   std::vector<DeviceName> members;
@@ -56,16 +58,17 @@ struct GroupOptions {
   int64_t segment_bytes = 0;  // the largest message; 0: a size that measurements gave
   // If a collective takes longer than this, the group fails with DeadlineExceededError. 0: no limit.
   std::chrono::milliseconds timeout{0};
-  // A collective that takes longer is logged with the member that it waits for. It is logged again each time that its
-  // age has doubled. 0: never.
+  // A collective that takes longer than this is logged with the members that it waits for. It is logged again each time
+  // that its age has doubled. 0: nothing is logged.
   std::chrono::milliseconds late_interval{10000};
 };
 
 class GroupCore;
 
 // One process's handle to a group. The caller of JoinGroup or MakeLocalGroup owns it. Thread-safe. The destructor
-// leaves the group: unfinished collectives fail here, and the group fails at peers that wait for this process. It waits
-// until the group's threads have ended (unless it runs on one of them), and with Gloo up to 5 s for farewells.
+// leaves the group: unfinished collectives fail here, and the group fails at peers that wait for this process. The
+// destructor waits until the group's threads have ended (unless it runs on one of them), and with Gloo up to 5 s for
+// farewells.
 class Group {
  public:
   // Use JoinGroup or MakeLocalGroup.
@@ -103,18 +106,20 @@ class Group {
 // - FailedPreconditionError if the server was made before RegisterAll();
 // - UnimplementedError if this build does not have the library of the algorithm;
 // - UnavailableError if Gloo cannot listen or connect; it tries for 30 s, whatever `deadline` is;
-// - the errors of connecting to the cluster's tasks.
+// - the errors of connecting to the cluster's tasks;
+// - the error with which the group fails before it has formed, such as UnavailableError if a process that has joined is
+//   lost, or the error that is given to FailGroups.
 std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
 // Does the same for a server of this process. Throws FailedPreconditionError also if the server is not started or was
 // stopped.
 std::unique_ptr<Group> JoinGroup(const Server& server, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
-// Fails all groups with this key that the server has joined, with `why`, at all members. Returns false if there is
-// none. Throws FailedPreconditionError if the server is not started.
+// Fails all groups with this key that the server has joined, with `why`, at all members. Returns false if the server
+// has joined no such group. Throws FailedPreconditionError if the server is not started.
 bool FailGroups(const Server& server, int64_t key, const Status& why);
-// Returns a group whose members are all devices of this process. It needs no cluster. Throws InvalidArgumentError as
-// JoinGroup does.
+// Returns a group whose members are all devices of this process. It needs no cluster. Throws InvalidArgumentError if
+// there is no member or if a device is a member twice, and FailedPreconditionError before RegisterAll().
 std::unique_ptr<Group> MakeLocalGroup(const GroupOptions& options);
 
 // Returns whether this build can run groups by `algorithm`. It is false only for an algorithm whose library is absent.

@@ -19,9 +19,9 @@ namespace cohort::collective {
 class GroupCore;
 class GroupFailures;
 
-// Delivers the messages of groups to their GroupCores. Answers the joins of processes whose group has failed here or is
-// of an earlier generation. The ClusterNode owns it; it refers to the groups weakly. Thread-safe; messages come on
-// network threads. OnStop ends it.
+// Delivers the messages of groups to their GroupCores. Answers a join with an error if the group has failed here, or if
+// this process is in a later generation of the group. The ClusterNode owns it; it refers to the groups weakly.
+// Thread-safe; messages come on network threads. After OnStop no group can be added.
 class GroupDirectory final : public NodeService {
  public:
   explicit GroupDirectory(ClusterNode& node);
@@ -58,7 +58,8 @@ class GroupDirectory final : public NodeService {
   void OnJoin(const std::shared_ptr<Connection>& connection, JoinMessage join);
   std::shared_ptr<GroupCore> Find(const GroupRef& ref) COHORT_EXCLUDES(mu_);
   std::vector<std::shared_ptr<GroupCore>> All() COHORT_EXCLUDES(mu_);
-  // Fails the earlier generations of the group `ref` of which the task `who` is a member.
+  // Fails the groups that have the key of `ref` and an earlier generation. The error says that the task `who` is in the
+  // generation of `ref`.
   void FailEarlierGenerations(const GroupRef& ref, const std::string& who) COHORT_EXCLUDES(mu_);
   // Drops the early joins that came over `connection`: those of the group `ref`, or all if `ref` is null.
   void ForgetEarlyJoins(const std::shared_ptr<Connection>& connection, const GroupRef* ref) COHORT_EXCLUDES(mu_);

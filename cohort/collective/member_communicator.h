@@ -16,7 +16,7 @@ class GroupCore;
 
 // Checks the calls of one member, numbers their rounds, and passes them to the group's engine. Each local member has
 // one communicator. The group, kernels and programs share ownership of it. After the group has failed or is closed,
-// calls end with the reason; after the GroupCore is destroyed, with FailedPreconditionError. Thread-safe.
+// `done` of each call gets the reason. After the GroupCore is destroyed, `done` gets kFailedPrecondition. Thread-safe.
 class MemberCommunicator final : public Communicator {
  public:
   MemberCommunicator(const std::shared_ptr<GroupCore>& core, int rank);

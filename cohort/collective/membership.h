@@ -34,8 +34,8 @@ class Membership {
   // Returns the name of this process's host for JoinMessage.
   const std::string& own_host() const { return own_host_; }
 
-  // Sets a lookup. The lookup returns when the last byte of a lost task came, or nullopt if the task is connected or
-  // was never seen. Requires: no other thread uses this object yet.
+  // Sets a lookup. For a lost task, the lookup returns the time at which the task's last byte came. For a task that is
+  // connected or was never seen, it returns nullopt. Requires: no other thread uses this object yet.
   using LastHeardLookup = std::function<std::optional<Clock::time_point>(const std::string& task)>;
   void SetLastHeardLookup(LastHeardLookup lookup) { last_heard_ = std::move(lookup); }
 
@@ -68,7 +68,8 @@ class Membership {
   int RecordLeave(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
   // Records a farewell message. Wakes AwaitFarewells.
   void RecordFarewell(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Waits at most 5 s until every connected peer has sent its farewell, has left or is gone, or until the group fails.
+  // Waits until each peer that has a connection has sent its farewell or is gone, or until the group fails, but at most
+  // 5 s.
   void AwaitFarewells() COHORT_EXCLUDES(mu_);
   // Records that a connection has closed. Returns its process, or -1 if it is not a connection of this group. `lost` is
   // true if the process has not left.

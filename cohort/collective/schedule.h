@@ -27,18 +27,20 @@ struct StepSchedule final : CollectiveSchedule {
 };
 
 // Returns the collectives of `graph` with the group, sorted by instance, then by graph order. A node with a
-// `_generation` attribute is included only if it equals `generation`. Unknown dimensions stay unknown.
+// `_generation` attribute is included only if the attribute equals `generation`. Unknown dimensions stay unknown.
 std::shared_ptr<const StepSchedule> ScheduleOf(const Graph& graph, int64_t group_key, int64_t generation);
 // Returns the reduction that a node asks for. Requires: it is a CollectiveReduce or CollectiveReduceScatter.
 ReduceOp ReduceOpOf(const Node& node);
 
 // The first entries at which two schedules differ.
 struct ScheduleDifference {
-  size_t number = 0;         // position in both schedules
-  std::string ours, theirs;  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing"
+  size_t number = 0;  // position in both schedules, from 0
+  // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing" if the schedule has no such position.
+  std::string ours, theirs;
 };
-// How FindDifference compares entries. kCompare: they must be equal. kIgnore: names do not count, because members in
-// one graph have different node names. An unknown dimension or shape then matches every one.
+// How FindDifference compares two entries. kCompare: all their fields must be equal. kIgnore: names and algorithms do
+// not count, and shapes need only be compatible. (Members in one graph have different node names, and a graph may not
+// know a dimension.)
 enum class NameCheck : uint8_t { kCompare, kIgnore };
 // Returns the first difference, or nullopt if there is none.
 std::optional<ScheduleDifference> FindDifference(const std::vector<ScheduleEntry>& ours,

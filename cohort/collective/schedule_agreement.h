@@ -17,8 +17,9 @@ class GroupCore;
 
 // Compares the schedules of two members that run a collective together. Each message of a collective carries the
 // fingerprint of its sender's schedule. If the receiver's schedule has another fingerprint, the two lists are compared
-// once: the receiver sends its list. The sender then fails the group with the first difference, or answers that the
-// lists are equal. The group owns this object. Thread-safe.
+// once. If both members are in this process, the receiver's thread compares them. Otherwise the receiver sends its list
+// to the sender, which fails the group with the first difference, or answers that the lists are equal. The group owns
+// this object. Thread-safe.
 class ScheduleAgreement {
  public:
   explicit ScheduleAgreement(GroupCore& core) : core_(core) {}

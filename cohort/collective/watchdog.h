@@ -47,7 +47,7 @@ class Watchdog {
   struct Callbacks {
     // Returns the collectives that have begun and not ended.
     std::function<std::vector<std::shared_ptr<UnfinishedCollective>>()> unfinished;
-    // Called if a collective has not ended in time. `wait` is its DescribeWait(), which is not "".
+    // Called if a collective has not ended in time and its DescribeWait() is not "". `wait` is that text.
     std::function<void(const UnfinishedCollective& call, const std::string& wait)> on_timeout;
   };
 
@@ -58,9 +58,10 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Starts the thread if there is a limit. Call at most once.
+  // Starts the thread if at least one of the two limits is not 0. Call at most once.
   void Start();
-  // If there is a timeout, calls on_timeout when `call` has not ended after timeout + `longer`.
+  // Makes the thread call on_timeout if `call` has not ended after timeout + `longer` from now. Does nothing if there
+  // is no timeout.
   void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer) COHORT_EXCLUDES(mu_);
   // Makes the thread end; does not wait for it.
   void Stop() COHORT_EXCLUDES(mu_);

@@ -14,7 +14,7 @@
 namespace cohort {
 
 // A block of memory that counts its references. Ref, Unref and IsUnique are thread-safe. Access to the bytes is not
-// synchronized. The call of Unref that removes the last reference frees the memory, on its thread.
+// synchronized. The call of Unref that removes the last reference frees the memory, on the calling thread.
 class COHORT_EXPORT Buffer {
  public:
   Buffer(const Buffer&) = delete;
@@ -32,7 +32,7 @@ class COHORT_EXPORT Buffer {
     }
   }
   // Returns true if the caller's reference is the only one. Then the caller may write into the memory. Always returns
-  // false for memory that a program has lent (Tensor::FromBlob), because kernels only read it.
+  // false for memory that a program has lent (Tensor::FromBlob), because kernels must not write into that memory.
   bool IsUnique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:

@@ -1,11 +1,12 @@
 // Files for checkpoints, records and readers of data. Errors name the file. If the system reports an error (errno), the
 // functions throw:
-// - NotFoundError or AlreadyExistsError;
+// - NotFoundError if the file or a directory of its path does not exist;
+// - AlreadyExistsError if the system says that the file exists already;
 // - PermissionDeniedError, also for a file system that can only be read;
 // - ResourceExhaustedError if the disk or a quota is full, the file is too large, too many files are open, or the
 //   system lacks memory;
-// - FailedPreconditionError if the path is a directory and should be a file, or the reverse, or if a directory is not
-//   empty;
+// - FailedPreconditionError if a file is expected and the path is a directory, if a directory is expected and the path
+//   is a file, or if a directory is not empty;
 // - UnknownError for every other error.
 // Two functions return false instead: RemoveFile if there is no such file, and FileExists for every error.
 #pragma once

@@ -56,7 +56,8 @@ class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
 };
 
 // A condition variable for Mutex. All waits may end without a notification, so call them in a loop that tests the
-// condition. Wait has no time limit: use it only if every failure that ends the wait also notifies the variable.
+// condition. Wait has no time limit. Use it only if the variable is notified also when the event that is waited for can
+// no longer come.
 class COHORT_EXPORT CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {

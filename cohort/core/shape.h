@@ -51,7 +51,7 @@ class COHORT_EXPORT Shape {
   // Returns whether a tensor could have both shapes: no known dimension or rank differs.
   bool IsCompatibleWith(const Shape& other) const;
   // Returns the shape in which a dimension is known if this shape or `other` knows it. Throws InvalidArgumentError if
-  // they are not compatible.
+  // the two shapes are not compatible.
   Shape MergedWith(const Shape& other) const;
   // Returns a shape that describes all tensors of both shapes: [2,3] and [4,3] give [?,3]. Different ranks give an
   // unknown rank.

@@ -21,8 +21,8 @@ class COHORT_EXPORT Tensor {
  public:
   Tensor() = default;  // an undefined tensor: dtype kInvalid
   // Makes a tensor with uninitialized elements; strings are empty. Throws InvalidArgumentError if the shape is not
-  // fully defined or the dtype is kInvalid or a handle, and ResourceExhaustedError if there is not enough memory (for
-  // strings std::bad_alloc).
+  // fully defined, if the size overflows, or if the dtype is kInvalid or a handle. Throws ResourceExhaustedError if
+  // there is not enough memory.
   Tensor(DType dtype, const Shape& shape, Allocator& allocator);
   Tensor(DType dtype, const Shape& shape) : Tensor(dtype, shape, HostAllocator()) {}
   // Makes a tensor whose elements begin at `byte_offset` of `buffer`. Requires: the buffer is large enough.
@@ -93,7 +93,7 @@ class COHORT_EXPORT Tensor {
   void* raw_data() { return data_; }
   const void* raw_data() const { return data_; }
   // Returns the only element, which must lie in host memory. Throws InvalidArgumentError if there is not exactly one
-  // element or it is not a T.
+  // element or if T is not the C++ type of dtype().
   template <typename T>
   const T& scalar() const {
     CheckScalar(kDTypeOf<T>);

@@ -1,5 +1,5 @@
-// Writes and reads descriptions of datasets as bytes, so that a dataset can run in another process. Tensors are not in
-// the bytes: a hash of its contents stands for each tensor. So a tensor is sent once to each task, as bulk.
+// Writes and reads descriptions of datasets as bytes, so that a dataset can run in another process. The bytes do not
+// contain tensors, but only a hash of each tensor. So a tensor is sent once to each task, as bulk.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ class DescriptionWriter {
   void TensorReference(const Tensor& tensor);
   void Node(const DatasetNode& node);
 
-  // Return the description, and the tensors that belong to it by hash. Call each once, at the end.
+  // TakeBytes returns the description. TakeTensors returns the tensors to which it refers; the key is the hash. Call
+  // each function once, at the end.
   std::string TakeBytes() { return bytes_.Take(); }
   std::map<uint64_t, Tensor> TakeTensors() { return std::move(tensors_); }
 
@@ -34,8 +35,9 @@ class DescriptionWriter {
 };
 
 // Reads what a DescriptionWriter has written. Each function throws DataLossError or InvalidArgumentError if the bytes
-// are not a description. TensorReference and Node also throw the errors of `lookup`, which must return the tensor of a
-// hash. Requires: `bytes` outlive the reader. Not thread-safe.
+// are not a description. `lookup` must return the tensor that has a hash. TensorReference and Node also throw the
+// errors of `lookup`, and DataLossError if it returns another tensor. Requires: `bytes` outlive the reader. Not
+// thread-safe.
 class DescriptionReader {
  public:
   using TensorLookup = std::function<Tensor(uint64_t hash)>;

@@ -13,7 +13,7 @@ namespace cohort::data {
 
 using Element = std::vector<Tensor>;
 
-// The dtype and the shape of one component. Unknown dimensions of the shape stay unknown.
+// The dtype and the shape of one component. Dimensions that are not known are -1 in the shape.
 struct COHORT_EXPORT TensorSpec {
   DType dtype = DType::kInvalid;
   Shape shape;

@@ -10,8 +10,8 @@
 
 namespace cohort::data {
 
-// Makes one element of another. Stages share ownership of it through shared_ptr. Immutable and thread-safe, except that
-// a function of the host is only as thread-safe as the program made it.
+// Makes one element of another. Stages share ownership of it through shared_ptr. Immutable and thread-safe, with one
+// exception: a function of the host (one that the program wrote in C++) is only as thread-safe as the program made it.
 class ElementFunction {
  public:
   virtual ~ElementFunction() = default;
@@ -30,7 +30,7 @@ class DatasetFunction {
   virtual ~DatasetFunction() = default;
   // Throws what the function throws, and InvalidArgumentError if the dataset's elements do not fit output_spec().
   virtual NodePtr Call(const Element& element) const = 0;
-  // Returns false if it is known that no dataset that the function makes reads files.
+  // Returns whether datasets that the function makes may read files. Returns true if this is not known.
   virtual bool MayReadFiles() const = 0;
   virtual const ElementSpec& output_spec() const = 0;
   virtual std::string ToString() const = 0;

@@ -19,9 +19,9 @@ class COHORT_EXPORT StandardScaler {
   // Learns from `rows`, [n, features...], and forgets earlier rows. Throws InvalidArgumentError if there are no rows or
   // if the dtype is not a number.
   void Fit(const Tensor& rows);
-  // Learns from one component of all elements, and forgets earlier rows. Each element is a row. Throws
-  // InvalidArgumentError if there are no elements, no such component, or rows of different features, and the errors of
-  // Iterator::Next.
+  // Learns from the component number `component` of each element, and forgets earlier rows. The component of one
+  // element is one row. Throws InvalidArgumentError if there are no elements, no such component, or rows of different
+  // features, and the errors of Iterator::Next.
   void Fit(const Dataset& dataset, size_t component = 0);
   // Learns from more rows, [n, features...], in addition to earlier rows. Throws as Fit does, and InvalidArgumentError
   // if the shape of the features is not that of the earlier rows.
@@ -29,7 +29,7 @@ class COHORT_EXPORT StandardScaler {
 
   // Both functions take [n, features...], or one row [features...], and return float32. Transform scales;
   // InverseTransform undoes it. They throw FailedPreconditionError before the first fit, and InvalidArgumentError if
-  // the shape of the features is another one or the dtype is not a number.
+  // the shape of the features is not feature_shape() or the dtype is not a number.
   Tensor Transform(const Tensor& values) const;
   Tensor InverseTransform(const Tensor& values) const;
 

@@ -79,7 +79,7 @@ class BackendRegistry {
   // Adds a backend. Throws AlreadyExistsError if its type has a backend already. `backend` must live longer than the
   // registry. From now on device names may have the short form "/type:0".
   void Register(const Backend& backend);
-  // Returns nullptr if there is none.
+  // Returns the backend of the type, or nullptr if there is none.
   const Backend* Find(std::string_view type) const;
   std::vector<std::string> types() const;
 

@@ -26,9 +26,9 @@ class CollectiveSchedule {
 };
 
 // Identifies a collective of a group. All members give the same instance number to the same collective. A later call
-// with the same number is the next round of that collective. So a member waits until its call with a number has ended
-// before it makes the next call with this number. The k-th call of a member with a number belongs to the k-th call of
-// every other member with that number. Calls with different numbers may overlap, in any order.
+// with the same number is the next round of that collective. So a member must wait until its call with a number has
+// ended before it makes the next call with this number. The k-th call of a member with a number belongs to the k-th
+// call of every other member with that number. Calls with different numbers may overlap, in any order.
 struct CollectiveId {
   int64_t instance = 0;
   std::string name;  // for error messages: "gradients/dense/kernel"

@@ -28,8 +28,8 @@ struct TaskResources {
   UpdateGate update_gate;
 };
 
-// The base of all devices. A DeviceSet owns it, and must keep it as long as executables with kernels of the device
-// exist. Thread-safe. The destructor waits until the compute thread has run all work that was given to it.
+// The base of all devices. A DeviceSet owns it. The device must live longer than each executable that has kernels of
+// it. Thread-safe. The destructor waits until the compute thread has run all work that was given to it.
 class Device {
  public:
   // `intra_op_threads` is the number of threads that a kernel may use on the compute thread. `backend` and `allocator`
@@ -51,8 +51,9 @@ class Device {
   // core (see OneThreadScope). The first call starts the thread.
   ThreadPool& compute_thread();
 
-  // Copy a tensor from this device's memory to the host's, or back. Both functions wait until the copy is complete. The
-  // base class is for devices that use the host's memory: it copies nothing and returns the tensor itself.
+  // CopyToHost copies a tensor from this device's memory to the host's, and CopyFromHost the other way. Both functions
+  // wait until the copy is complete. In the base class, which is for devices that use the host's memory, they return
+  // the tensor itself.
   virtual Tensor CopyToHost(const Tensor& value);
   virtual Tensor CopyFromHost(const Tensor& value);
 
@@ -80,8 +81,8 @@ class Device {
 
  private:
   friend class OneThreadScope;
-  // Makes OpenMP parallel regions that the calling thread opens use one thread. Returns a number for RestoreThreads,
-  // which ends this, or 0 if nothing was changed.
+  // Makes OpenMP parallel regions that the calling thread opens use one thread. Returns 0 if nothing was changed.
+  // Otherwise returns a number: RestoreThreads with this number undoes the change.
   virtual int LimitToOneThread() { return 0; }
   virtual void RestoreThreads(int /*limited*/) {}
 

@@ -20,8 +20,9 @@ class DeviceConfig {
   // Makes a config with one physical device, the CPU, which is visible.
   DeviceConfig();
 
-  // Adds a physical device, which is visible. Each backend of another type calls it for each of its devices, in order.
-  // Throws AlreadyExistsError if there is a device of this name.
+  // Adds a physical device, which is visible. It is called for each physical device of a type other than CPU, in the
+  // order of their numbers, before the first use of devices. Throws AlreadyExistsError if there is a device of this
+  // name.
   void AddPhysical(const PhysicalDevice& device);
   std::vector<PhysicalDevice> ListPhysical(const std::string& device_type) const;
   std::vector<LogicalDevice> ListLogical(const std::string& device_type);

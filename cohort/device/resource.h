@@ -40,7 +40,7 @@ class ResourceManager {
     if (typed == nullptr) FailType(container, name, *found);
     return typed;
   }
-  // Returns nullptr if there is none.
+  // Returns the resource `name` of a container, or nullptr if there is none.
   std::shared_ptr<Resource> Lookup(const std::string& container, const std::string& name) const;
   // Returns all resources of the container, sorted by name.
   std::vector<std::pair<std::string, std::shared_ptr<Resource>>> List(const std::string& container) const;

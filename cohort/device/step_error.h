@@ -18,7 +18,7 @@ namespace cohort {
 //
 // Work of a step calls MayRun when it is about to run on the stream. Work that updates a variable calls CountUpdate
 // when it has changed the value. So work that is still enqueued when its step is cancelled does nothing, unless the
-// step has changed a variable already: then all its updates are applied.
+// step has changed a variable already: then all updates of the step are applied.
 class StepError {
  public:
   // Returns whether the work may run. Returns false if an error is set. Returns false too if the step was cancelled and

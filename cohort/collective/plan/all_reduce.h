@@ -48,6 +48,8 @@ struct AllReduceFacts {
   bool one_rank_each() const { return processes.size() == world; }
 };
 
+// Declares two functions for each PLAN row of the table: AppendX adds the steps of the algorithm X to a plan, and
+// SuitsX returns whether AUTO may choose X.
 #define COHORT_DECLARE_PLAN(enumerator, number, name, functions)        \
   void Append##functions(PlanBuilder& plan, const AllReduceTask& task); \
   bool Suits##functions(const AllReduceFacts& facts);

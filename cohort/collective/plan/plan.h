@@ -1,6 +1,7 @@
 // Plans of collectives. A plan lists the steps of one member: which elements it sends, receives and computes. Making a
-// plan is a pure function: every member makes its own plan from equal arguments, and the plans fit together. All counts
-// are numbers of elements. The plans of all-reduce are in all_reduce.h.
+// plan is a pure function: every member makes its own plan, and the plans fit together. For this, all arguments except
+// the rank must be equal at all members. All counts are numbers of elements. The plans of all-reduce are in
+// all_reduce.h.
 //
 // Sources of the algorithms. Ring and halving-doubling all-reduce: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization
 // of Collective Communication Operations in MPICH", 2005. The dissemination barrier: D. Hensgen, R. Finkel, U. Manber,
@@ -31,10 +32,11 @@ enum class StepKind : uint8_t {
   kCopy,     // sets `to` to `from`; does nothing if both are the same memory
 };
 
-// One step of a plan. Its kind says which members are used.
+// One step of a plan. The kind says which of the fields below are used.
 struct PlanStep {
   StepKind kind = StepKind::kSend;
-  bool final = false;    // of kReduce: `to` then has every member's contribution; a mean is divided in this step
+  // For kReduce: whether `to` has every member's contribution after this step. If so, this step also divides a mean.
+  bool final = false;
   int peer = -1;         // rank
   int32_t sequence = 0;  // number of the message, counted for each sender and receiver in this plan
   int64_t count = 0;
@@ -80,7 +82,7 @@ Plan PlanReduceScatter(int rank, int world, int64_t count, const PlanOptions& op
 Plan PlanAllGather(int rank, const std::vector<int64_t>& counts, const PlanOptions& options = {});
 // Makes a binomial tree.
 Plan PlanBroadcast(int rank, int world, int root, int64_t count, const PlanOptions& options = {});
-// The messages of this plan have no elements.
+// Makes a dissemination barrier. Its messages have no elements.
 Plan PlanBarrier(int rank, int world);
 
 // Throws InvalidArgumentError that shows the values if one of them is out of range.

@@ -10,7 +10,8 @@
 
 namespace cohort::collective {
 
-// Appends steps to the plan of one member and numbers its messages. Used by one thread; Take ends it.
+// Appends steps to the plan of one member and numbers its messages. Not thread-safe. After Take, no method may be
+// called.
 class PlanBuilder {
  public:
   // `input` and `output` are the numbers of elements of the two buffers.

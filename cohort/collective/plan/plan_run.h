@@ -32,14 +32,15 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   // thread runs only the sends at the beginning, and a worker thread the rest. Call it at most once. Requires: `plan`
   // was made for the call's signature.
   void Start(CollectiveCall call, std::shared_ptr<const Plan> plan) COHORT_EXCLUDES(mu_);
-  // Handles a message of a peer, before or after Start, and continues the plan if the message makes a step possible. A
-  // worker thread does that if the input has 128 KiB or more, unless `may_compute_inline` is true and the message has
-  // at most 1 MiB. Otherwise this thread does it. Fails the group if the peer's signature differs. After the end, does
-  // nothing.
+  // Handles a message of a peer, before or after Start, and continues the plan if the message makes a step possible. If
+  // the input has 128 KiB or more, a worker thread continues the plan, unless `may_compute_inline` is true and the
+  // message has at most 1 MiB. Otherwise this thread continues it. Fails the group if the peer's signature differs.
+  // Does nothing if the run has ended or failed.
   void Deliver(const DataMessage& message, Tensor tensor, bool may_compute_inline) COHORT_EXCLUDES(mu_);
   // Fails the group if this run waits for a member that is gone.
   void CheckPeers() COHORT_EXCLUDES(mu_);
-  // Compares schedules again. Continues if this run has waited for that.
+  // Asks the group again whether the schedules of the peers are equal to this call's. Continues the run if it has
+  // waited for that answer.
   void CheckSchedules() COHORT_EXCLUDES(mu_);
   // Ends the call with `why`, unless it has ended. If a thread is running steps, that thread ends the call after its
   // present step. If the call was not started, Start ends it.

@@ -18,12 +18,12 @@ class SharedCall final : public UnfinishedCollective, public std::enable_shared_
  public:
   SharedCall(EngineHost& host, const ReductionTable& reductions, const CallId& id);
 
-  // Adds a member's call. If all members have arrived now, computes and ends all calls, on this thread and, if there is
-  // much work, on the group's workers. If the call's signature differs from that of the first member, fails the group
-  // and ends the calls.
+  // Adds a member's call. If all members have arrived now, computes and ends all calls, on this thread and, if the
+  // inputs have 1 MiB or more together, also on the group's workers. If the call's signature differs from that of the
+  // first member, fails the group and ends the calls.
   void Arrive(CollectiveCall call) COHORT_EXCLUDES(mu_);
-  // Ends the calls that have arrived with `why`. Does nothing if all members have arrived: the calls then end with
-  // their results. After the group has failed, the caller must call Fail again after each Arrive.
+  // Ends the calls that have arrived with `why`. Does nothing if all members have arrived, because the calls then end
+  // when the results are computed. After the group has failed, the caller must call Fail again after each Arrive.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override COHORT_EXCLUDES(mu_);
@@ -42,9 +42,9 @@ class SharedCall final : public UnfinishedCollective, public std::enable_shared_
 
   mutable Mutex mu_;
   std::vector<CollectiveCall> calls_ COHORT_GUARDED_BY(mu_);  // by rank; `done` is empty if the member has not arrived
-  int first_ COHORT_GUARDED_BY(mu_) = -1;  // the rank that has arrived first; the next two are its own
-  std::string first_name_ COHORT_GUARDED_BY(mu_);
-  CallSignature first_signature_ COHORT_GUARDED_BY(mu_);
+  int first_ COHORT_GUARDED_BY(mu_) = -1;                     // the rank that has arrived first; -1: none
+  std::string first_name_ COHORT_GUARDED_BY(mu_);             // of the call of first_
+  CallSignature first_signature_ COHORT_GUARDED_BY(mu_);      // of the call of first_
   int arrived_ COHORT_GUARDED_BY(mu_) = 0;
   bool complete_ COHORT_GUARDED_BY(mu_) = false;  // all members have arrived; the thread that computes has the calls
   bool failed_ COHORT_GUARDED_BY(mu_) = false;

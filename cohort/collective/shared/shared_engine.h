@@ -39,7 +39,8 @@ class SharedEngine final : public CollectiveEngine {
     int begun = 0;                      // members that have begun it
   };
 
-  // Returns the collective of `call`. The first member that begins it makes it, and the last one removes it from open_.
+  // Returns the entry of the collective to which `call` belongs. Makes the entry if this member is the first to begin
+  // the collective. Removes the entry from open_ if this member is the last.
   Open FindOrOpen(const CollectiveCall& call) COHORT_EXCLUDES(mu_);
 
   EngineHost& host_;

@@ -1,4 +1,4 @@
-// Groups for tests. All members are in one process, over any transport, and call collectives at once.
+// Groups for tests. The test's process has all servers and all members of a group. The servers may use any transport.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ inline std::future<Outcome> Begin(const std::function<void(Communicator::Done)>&
   return future;
 }
 
-// Waits for the outcome, for at most a minute. Then returns kDeadlineExceeded.
+// Waits for the outcome. If it has not come after a minute, returns the status kDeadlineExceeded.
 inline Outcome Await(std::future<Outcome>& future) {
   if (future.wait_for(kPatience) != std::future_status::ready) {
     return {Status(Code::kDeadlineExceeded, "the test has waited for a minute"), {}};
@@ -46,7 +46,8 @@ inline Outcome Await(std::future<Outcome>& future) {
   return future.get();
 }
 
-// Runs work(0) .. work(count - 1), each on a thread. Returns their errors.
+// Runs work(0) .. work(count - 1), each on a thread of its own, and waits until all have ended. Returns one status for
+// each: OK, or the error that it has thrown.
 inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& work) {
   std::vector<Status> outcomes(static_cast<size_t>(count));
   std::vector<std::thread> threads;
@@ -142,9 +143,10 @@ class TestCluster {
   std::optional<cohort::testing::LocalCluster> servers_;
 };
 
-// Joins the group of all members, and owns the Group of each process. `adjust` may change the options of a process, on
-// a thread of its own. If a process cannot join, it has no Group, and its error is in `errors`. The destructor leaves
-// the group. One thread may use it.
+// Joins the group of all members, and owns the Group of each process. Before a process joins, `adjust` may change its
+// options. `adjust` is called on one thread for each process, at the same time; for a "local" layout it is not called.
+// If a process cannot join, it has no Group, and its error is in `errors`. The destructor leaves the group. Not
+// thread-safe.
 class TestGroup {
  public:
   using Adjust = std::function<void(int process, GroupOptions&)>;
@@ -180,6 +182,7 @@ class TestGroup {
     }
   }
 
+  // Returns whether all processes have joined. If one has not, also fails the test with its error.
   bool joined() const {
     for (const Status& error : errors_) {
       if (!error.ok()) ADD_FAILURE() << error.ToString();

@@ -18,10 +18,10 @@ namespace cohort::collective::testing {
 // The devices of the members. One session runs the ops of all members. If `tasks` is 0, the session has no cluster, and
 // the devices are its own.
 struct Place {
-  std::string transport;
+  std::string transport;  // the protocol of the servers; not used if `tasks` is 0
   int tasks = 0;
-  int devices = 1;  // of each task
-  std::string hint = "auto";
+  int devices = 1;            // of each task
+  std::string hint = "auto";  // the attribute communication_hint: the name of an algorithm
   std::string device_type = kHostDeviceType;
   int world() const { return std::max(1, tasks) * devices; }
 };
@@ -63,7 +63,8 @@ class InGraph : public ::testing::TestWithParam<Place> {
     config.operation_timeout = std::chrono::minutes(1);
     return std::make_unique<Session>(graph_, GetParam().tasks > 0 ? cluster_.server(0).Target() : "", config);
   }
-  // Calls `make` for each member on its device, all with the next instance key. Returns the outputs by rank.
+  // Sets keys_.instance_key to a new key. Then calls make(rank) for each rank, in a DeviceScope of the member's device.
+  // Returns the outputs by rank.
   template <typename Make>
   std::vector<Output> AtEachMember(const Make& make) {
     keys_.instance_key = ops::NextInstanceKey(graph_);
@@ -75,7 +76,8 @@ class InGraph : public ::testing::TestWithParam<Place> {
     return outputs;
   }
 
-  // Returns the parameter's device type after its kernels are registered. Call it before servers are made.
+  // Registers all backends, also the TEST backend. Then returns the device type of the test's Place. Call it before
+  // servers are made.
   static const std::string& RegisteredType() {
     RegisterAll();
     RegisterTestBackend();

@@ -68,8 +68,8 @@ inline std::string AddedKinds(const Kinds& before, const Kinds& now) {
   return added;
 }
 
-// Waits until there are no more threads and descriptors of any kind than in `before`. Fails the test if this takes
-// longer than 30 s. (It waits because the end of a connection takes some time on both sides.)
+// Waits until the process has, of each kind, at most as many threads and descriptors as in `before`. Fails the test if
+// this takes longer than 30 s. (It waits because the end of a connection takes some time on both sides.)
 inline void ExpectNothingAdded(const HeldResources& before) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::string threads, descriptors;

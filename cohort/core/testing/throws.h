@@ -10,8 +10,8 @@
 
 namespace cohort {
 
-// Returns the message of the E that `call` throws. If it throws nothing or another std::exception, fails the test and
-// returns "".
+// Returns the message of the E that `call` throws. If `call` throws nothing or a std::exception that is no E, fails the
+// test and returns "".
 template <typename E, typename Call>
 std::string MessageOf(Call&& call) {
   try {

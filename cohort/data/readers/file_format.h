@@ -14,7 +14,7 @@ class FileReader {
  public:
   virtual ~FileReader() = default;
   // Replaces *out by the next element. Returns false at the end of the file. If it throws InvalidArgumentError, the
-  // next call continues after the wrong element; after other errors the file cannot be read further.
+  // next call continues after the wrong element; after any other error this reader cannot be used further.
   virtual bool Next(Element* out) = 0;
   // Writes the offset of the next element in the unpacked file, and all other data that Restore needs.
   virtual void Save(WireWriter* out) const = 0;

@@ -28,8 +28,9 @@ inline constexpr int64_t kShardHint = -1;
 // kFile looks for readers of files from the last stage back through stages such as Batch, Map and Zip.
 // - A reader gets a Shard on its file names. Shuffles of the names then come after the Shard.
 // - An Interleave whose function makes readers gets the Shard on its input.
-// - As in TensorFlow, there is an exception if a reader or Interleave reads from another Interleave or reader whose
-//   input is tensors: the elements of that other stage are sharded.
+// - As in TensorFlow, there is one exception. It is for a stage A that gets its elements from a stage B, if both are
+//   readers or Interleaves and the input of B is tensors (FromTensors or FromTensorSlices). Then the Shard is on the
+//   elements that B yields.
 // If the function of an Interleave is a function of the host, AutoShard with kFile or kAuto calls the function with the
 // first element of the Interleave's input, to see if it makes readers. AutoShard reads this element without the stages
 // Shuffle, Prefetch and Cache, and throws the errors of this reading and of the function.

@@ -24,7 +24,7 @@ class StageIterator {
  public:
   virtual ~StageIterator() = default;
   // Replaces *out by the next element. Returns false at the end, and in all later calls. If a call throws, the next
-  // call continues after the element that failed.
+  // call continues after the element that failed, or with the next file if the rest of a file cannot be read.
   virtual bool Next(Element* out) = 0;
   // Appends the position to `out`. The function is not const because Prefetch halts its thread meanwhile.
   virtual void Save(WireWriter* out) = 0;
@@ -39,7 +39,8 @@ using StagePtr = std::unique_ptr<StageIterator>;
 // The facts that a stage needs to make an iterator.
 struct IteratorContext {
   int64_t epoch = 0;  // for shuffles that reshuffle: the number of passes over the same stage
-  // The seeds of shuffles without a seed, if they differ from those that the description has drawn. Else null.
+  // Seeds for stages that have a drawn seed: a stage in this map uses the seed of the map, and not its drawn seed. May
+  // be null.
   std::shared_ptr<const std::map<const DatasetNode*, uint64_t>> seeds;
 };
 

@@ -30,7 +30,8 @@ struct Element {
 // Simulates the members of one group. Not thread-safe: it runs all members on the thread that calls Run.
 class PlanSimulator {
  public:
-  // `first[rank]`: index of the member's first input element.
+  // `first[rank]` is the Element::index of the first input element of the member `rank`. If `in_place` is true, each
+  // member's input and output are the same memory.
   PlanSimulator(std::vector<Plan> plans, const std::vector<int64_t>& first, bool in_place)
       : plans_(std::move(plans)), in_place_(in_place), members_(plans_.size()) {
     for (size_t rank = 0; rank < plans_.size(); ++rank) {
@@ -44,7 +45,8 @@ class PlanSimulator {
     }
   }
 
-  // Runs all plans. Returns a description of the first error, or "".
+  // Runs all plans until they have ended or none can go on. Returns a description of the first error, or "". Call it
+  // once.
   std::string Run() {
     for (bool moved = true; moved && problem_.empty();) {
       moved = false;
