@@ -195,7 +195,8 @@ TFConfig ParseTFConfig(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return config;
   const json value = ParseJson(text, "TF_CONFIG");
   if (!value.is_object()) WrongType("the whole", "an object", value);
-  CheckSpelling(value, "the top", "key", {"cluster", "task", "rpc_layer", "session_master", "eval_session_master", "environment"});
+  CheckSpelling(value, "the top", "key",
+                {"cluster", "task", "rpc_layer", "session_master", "eval_session_master", "environment"});
   if (value.contains("cluster")) config.cluster = ClusterOf(value["cluster"]);
   if (value.contains("task")) ReadTask(value["task"], &config);
   config.rpc_layer = StringOf(value, "rpc_layer");

@@ -5,8 +5,8 @@
 namespace cohort {
 namespace {
 
-// The build cuts the path of Cohort's sources before this folder (cmake/CohortToolchain.cmake). A program's sources have
-// the path that its own build gives to the compiler.
+// The build cuts the path of Cohort's sources before this folder (cmake/CohortToolchain.cmake). A program's sources
+// have the path that its own build gives to the compiler.
 constexpr std::string_view kOwnFolder = "cohort/";
 
 }  // namespace

@@ -15,8 +15,8 @@ class SequentialRun final : public StepRun {
 
   // Runs a step on the calling thread, a part of it perhaps on the compute thread. Then gives the run back to the pool
   // and returns the outcome. It may wait for the update gate, for the compute thread and for the stream. The waits for
-  // the compute thread and the stream end because no kernel of the plan waits. The gate opens again because Close waits
-  // only until its timeout.
+  // the compute thread and the stream end because no kernel of the plan waits. The wait for the gate ends because
+  // the thread that closes the gate opens it again, or gives up when UpdateGate::Close reaches its timeout.
   Status Run(const StepInfo& step);
   // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
   // calls `done`. The rest is as in Executor::RunAsync.
