@@ -22,8 +22,8 @@ struct StepLimits {
 };
 
 // One step of a session: Start starts the parts and does not wait; Wait waits until all of them have ended. The caller
-// owns it by shared_ptr. Callbacks of the parts hold it too, because after Abandon they may come late, and the last one
-// may still be returning when Wait has returned. Thread-safe.
+// owns it by shared_ptr. The callbacks that it gives to the tasks share it too, because a callback may come after
+// Abandon, and the last callback may still be returning when Wait has returned. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -36,9 +36,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
 
   // Starts all parts. If there are none, ends the step. Must be called once. Requires: `feeds` fit the signature.
   void Start(const FeedValues& feeds, Executor::Mode mode);
-  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. If the timeout
-  // passed before any part failed, this is DeadlineExceededError, and the message names the tasks that were still at
-  // work when the timeout was noticed. Must not be used together with Abandon.
+  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. Throws
+  // DeadlineExceededError if the timeout passed before any part failed; the message names the tasks that were still at
+  // work then. Must not be used together with Abandon.
   std::vector<Tensor> Wait() COHORT_EXCLUDES(mu_);
   // Does what is due at `now`: cancels the parts if the timeout has passed, or logs a warning if the step is late.
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.

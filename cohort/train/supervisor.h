@@ -53,11 +53,11 @@ struct COHORT_EXPORT SupervisorOptions {
   std::chrono::milliseconds max_wait = std::chrono::hours(2);      // a worker's longest wait for the chief
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait until the services have ended
   std::string checkpoint_basename = "model.ckpt";
-  // false: start from the initial values even if logdir has checkpoints. Those stay as they are. New ones are added,
-  // and the state file then lists only the new ones.
+  // false: start from the initial values even if logdir has checkpoints. The old checkpoints stay as they are. New
+  // checkpoints are added, and the state file then lists only the new checkpoints.
   bool restore = true;
   // This process's server, or null. Not owned; it must outlive the supervisor. After a session without errors the chief
-  // calls its AnnounceDone. A worker that waits for the chief asks this server if the chief is lost.
+  // calls the server's AnnounceDone. A worker that waits for the chief asks the server whether the chief is lost.
   Server* server = nullptr;
 };
 
@@ -68,9 +68,10 @@ class ManagedSession;
 // ended. The ManagedSession must end before the supervisor.
 class COHORT_EXPORT Supervisor {
  public:
-  // Adds the nodes that it needs and finalizes the graph. The graph must outlive the supervisor. Throws
-  // InvalidArgumentError for a negative interval. Throws InvalidArgumentError if this worker is not the chief and has
-  // variables without a device, because workers could not share them. Throws what Scaffold::Finalize throws.
+  // Adds the nodes that the supervisor needs to the graph, and finalizes the graph. The graph must outlive the
+  // supervisor. Throws InvalidArgumentError for a negative interval. Throws InvalidArgumentError if this worker is not
+  // the chief and has variables without a device, because workers could not share them. Throws what Scaffold::Finalize
+  // throws.
   Supervisor(Graph& graph, const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
