@@ -2,11 +2,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 
 namespace examples {
 namespace {
+
+// Accepts the numbers between -most and most.
+Check AtMost(double most) {
+  return [most](const std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && std::abs(value) <= most) return std::string();
+    std::ostringstream error;
+    error << "expected a number of at most " << most << "; got '" << text << "'";
+    return error.str();
+  };
+}
 
 // The name of a long flag with '_' for '-'.
 std::string Underscored(std::string argument) {
@@ -33,6 +45,7 @@ CLI::Option* AddSeconds(CLI::App& app, const std::string& name, T* value, const 
   };
   CLI::Option* option = app.add_option_function<double>(name, set, text);
   AddCheck(check, option);
+  AddCheck(AtMost(1e9), option);  // 30 years, as for the flags of train/task.h
   return option;
 }
 

@@ -1,13 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 
 #include "cohort/backends/register.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/register.h"
@@ -21,12 +21,10 @@ using ::testing::HasSubstr;
 
 class SaveRestoreOpsTest : public ::testing::Test {
  protected:
-  SaveRestoreOpsTest()
-      : dir_(std::filesystem::path(::testing::TempDir()) / ("save_restore_ops_" + std::to_string(getpid()))) {}
-  ~SaveRestoreOpsTest() override { std::filesystem::remove_all(dir_); }
-  std::string Path(const std::string& name) const { return (dir_ / name).string(); }
+  std::string Path(const std::string& name) const { return dir_ + "/" + name; }
   Output Strings(const std::vector<std::string>& texts) { return ops::Const(g_, texts); }
-  const std::filesystem::path dir_;
+  const testing::TempFolder folder_;
+  const std::string dir_ = folder_ / "new";
   Graph g_;
 };
 
@@ -78,7 +76,7 @@ TEST_F(SaveRestoreOpsTest, AProbeTellsAFolderThatIsNotShared) {
   Node* right = probe(Path("probe"), "abc");
   Node* other = probe(Path("probe"), "xyz");
   Node* none = probe(Path("none"), "abc");
-  CreateDirectories(dir_.string());
+  CreateDirectories(dir_);
   WriteFileAtomically(Path("probe"), "abc");
   Session session(g_);
   session.Run(right);

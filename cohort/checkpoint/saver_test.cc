@@ -15,6 +15,7 @@
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
@@ -41,20 +42,15 @@ const bool kRegistered = [] {
 
 class SaverTest : public ::testing::Test {
  protected:
-  SaverTest() : dir_(fs::path(::testing::TempDir()) / ("saver_" + TestName() + "_" + std::to_string(getpid()))) {
-    fs::remove_all(dir_);
-  }
-  ~SaverTest() override { fs::remove_all(dir_); }
-
-  static std::string TestName() { return ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
-  std::string Path(const std::string& name) const { return (dir_ / name).string(); }
+  std::string Path(const std::string& name) const { return dir_ + "/" + name; }
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(dir_)) names.push_back(entry.path().filename().string());
     return names;
   }
 
-  const fs::path dir_;
+  const testing::TempFolder folder_;
+  const std::string dir_ = folder_ / "new";
 };
 
 ops::Variable Make(Graph& g, const std::string& name, const Tensor& initial) {
@@ -149,11 +145,11 @@ TEST_F(SaverTest, KeepsTheNewestAndListsThem) {
   }
   EXPECT_THAT(Files(), UnorderedElementsAre("checkpoint", "m-3.index", "m-3.data-00000-of-00001", "m-4.index",
                                             "m-4.data-00000-of-00001"));
-  const auto state = ReadCheckpointState(dir_.string());
+  const auto state = ReadCheckpointState(dir_);
   ASSERT_TRUE(state);
   EXPECT_EQ(state->model_checkpoint_path, Path("m-4"));
   EXPECT_THAT(state->all_model_checkpoint_paths, ElementsAre(Path("m-3"), Path("m-4")));
-  EXPECT_EQ(LatestCheckpoint(dir_.string()), Path("m-4"));
+  EXPECT_EQ(LatestCheckpoint(dir_), Path("m-4"));
 }
 
 TEST_F(SaverTest, ALaterProcessGoesOnDeletingWhatTheEarlierOneKept) {
@@ -162,8 +158,8 @@ TEST_F(SaverTest, ALaterProcessGoesOnDeletingWhatTheEarlierOneKept) {
   first.saver->Save(*first.session, Path("m"), 1);
   first.saver->Save(*first.session, Path("m"), 2);
   Model second({.max_to_keep = 2});
-  second.saver->RecoverLastCheckpoints(dir_.string());
-  EXPECT_EQ(second.saver->RestoreLatest(*second.session, dir_.string()), Path("m-2"));
+  second.saver->RecoverLastCheckpoints(dir_);
+  EXPECT_EQ(second.saver->RestoreLatest(*second.session, dir_), Path("m-2"));
   second.saver->Save(*second.session, Path("m"), 3);
   EXPECT_THAT(second.saver->last_checkpoints(), ElementsAre(Path("m-2"), Path("m-3")));
   EXPECT_FALSE(fs::exists(Path("m-1.index")));
@@ -200,7 +196,7 @@ TEST_F(SaverTest, TheNewestIntactOneIsRestoredWhenLaterOnesAreDamaged) {
   FlipBit(Path("m-3.data-00000-of-00001"));
   FlipBit(Path("m-2.index"));
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_.string()), Path("m-1"));
+  EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_), Path("m-1"));
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const char* passed_over : {"m-4", "m-3", "m-2"}) EXPECT_THAT(log, HasSubstr(Path(passed_over)));
   EXPECT_EQ(model.Step(), 1);
@@ -208,7 +204,7 @@ TEST_F(SaverTest, TheNewestIntactOneIsRestoredWhenLaterOnesAreDamaged) {
 
 TEST_F(SaverTest, NothingToRestoreIsNoError) {
   Model model;
-  EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_.string()), "");
+  EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_), "");
 }
 
 TEST_F(SaverTest, ADamagedOneThatIsAskedForIsAnErrorBeforeAnythingIsAssigned) {
@@ -307,7 +303,7 @@ TEST_F(SaverTest, AFullDiskIsAnErrorAndTheEarlierCheckpointStays) {
       EXPECT_THAT(ErrorOf([&] { model.saver->Save(*model.session, Path("m"), 2); }), HasSubstr("ResourceExhausted"));
     }
     EXPECT_THAT(Files(), ::testing::UnorderedElementsAreArray(before));
-    EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_.string()), Path("m-1"));
+    EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_), Path("m-1"));
     EXPECT_EQ(model.Step(), 1);
     model.saver->Save(*model.session, Path("m"), 3);
     fs::remove_all(dir_);

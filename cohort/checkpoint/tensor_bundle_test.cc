@@ -13,6 +13,7 @@
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 
 namespace cohort {
@@ -22,16 +23,9 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string FreshDir(const std::string& name) {
-  const std::string dir = ::testing::TempDir() + "/tensor_bundle_" + name;
-  fs::remove_all(dir);
-  fs::create_directories(dir);
-  return dir;
-}
-
-std::vector<std::string> FilesIn(const std::string& dir) {
+std::vector<std::string> FilesIn(const testing::TempFolder& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(dir)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(folder.path())) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -57,31 +51,31 @@ Tensor Counting(const Shape& shape, float first = 0) {
 
 // The bytes of a bundle with w = [1, 2] as docs/formats.md shows them.
 TEST(TensorBundleTest, KnownBytes) {
-  const std::string dir = FreshDir("known");
-  BundleWriter writer(dir + "/m");
+  const testing::TempFolder folder;
+  BundleWriter writer(folder / "m");
   writer.Add("w", Tensor::Vector<float>({1, 2}));
   writer.Finish();
-  EXPECT_THAT(FilesIn(dir), ElementsAre("m.data-00000-of-00001", "m.index"));
-  EXPECT_EQ(ReadFile(dir + "/m.data-00000-of-00001"), std::string("\0\0\x80\x3f\0\0\0\x40", 8));
+  EXPECT_THAT(FilesIn(folder), ElementsAre("m.data-00000-of-00001", "m.index"));
+  EXPECT_EQ(ReadFile(folder / "m.data-00000-of-00001"), std::string("\0\0\x80\x3f\0\0\0\x40", 8));
   const unsigned char expected[] = {0x00, 0x00, 0x06, 0x08, 0x01, 0x1a, 0x02, 0x08, 0x01, 0x00, 0x01, 0x0f, 0x77,
                                     0x08, 0x01, 0x12, 0x04, 0x12, 0x02, 0x08, 0x02, 0x28, 0x08, 0x35, 0x59, 0x3c,
                                     0xe5, 0x35, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x09, 0x21,
                                     0xad, 0xc3, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0xc0, 0xf2,
                                     0xa1, 0xb0, 0x00, 0x01, 0x02, 0x78, 0x00, 0x24, 0x00, 0x00, 0x00, 0x00, 0x01,
                                     0x00, 0x00, 0x00, 0x00, 0xab, 0x30, 0x70, 0x7f, 0x29, 0x08, 0x36, 0x0e};
-  const std::string index = ReadFile(dir + "/m.index");
+  const std::string index = ReadFile(folder / "m.index");
   ASSERT_EQ(index.size(), 121u);
   EXPECT_EQ(index.substr(0, sizeof(expected)), std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
   EXPECT_EQ(index.substr(113), "\x57\xfb\x80\x8b\x24\x75\x47\xdb");
 }
 
 TEST(TensorBundleTest, KnownBytesOfAString) {
-  const std::string dir = FreshDir("string");
-  BundleWriter writer(dir + "/m");
+  const testing::TempFolder folder;
+  BundleWriter writer(folder / "m");
   writer.Add("s", Tensor::Scalar("hi"));
   writer.Finish();
-  EXPECT_EQ(ReadFile(dir + "/m.data-00000-of-00001"), "\x02\xd8\xd8\x10\x73hi");
-  EXPECT_EQ(BundleReader(dir + "/m").Find("s").crc32c, crc32c::Unmask(0x154deb09u));
+  EXPECT_EQ(ReadFile(folder / "m.data-00000-of-00001"), "\x02\xd8\xd8\x10\x73hi");
+  EXPECT_EQ(BundleReader(folder / "m").Find("s").crc32c, crc32c::Unmask(0x154deb09u));
 }
 
 template <typename T>
@@ -94,7 +88,8 @@ void AddAll(BundleWriter* writer, std::map<std::string, Tensor>* all, const std:
 }
 
 TEST(TensorBundleTest, EveryDTypeTravels) {
-  const std::string prefix = FreshDir("dtypes") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   BundleWriter writer(prefix);
   std::map<std::string, Tensor> all;
   AddAll<float>(&writer, &all, {1, -2, 3.5f, 0, 1e30f, 6});
@@ -126,7 +121,8 @@ TEST(TensorBundleTest, EveryDTypeTravels) {
 }
 
 TEST(TensorBundleTest, StreamsInBoundedChunks) {
-  const std::string prefix = FreshDir("stream") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   const Shape shape{1000, 777};  // 3.1 MB: three chunks and a rest
   const Tensor expected = Counting(shape);
   BundleWriter writer(prefix);
@@ -164,7 +160,8 @@ TEST(TensorBundleTest, StreamsInBoundedChunks) {
 }
 
 TEST(TensorBundleTest, PartitionedTensors) {
-  const std::string prefix = FreshDir("partitioned") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   const Shape full{10, 3};
   const Tensor all = Counting(full);
   BundleWriter writer(prefix);
@@ -198,7 +195,8 @@ TEST(TensorBundleTest, PartitionedTensors) {
 }
 
 TEST(TensorBundleTest, MissingCoverageIsAnErrorOnlyWhereItMatters) {
-  const std::string prefix = FreshDir("coverage") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   const Shape full{4};
   BundleWriter writer(prefix);
   writer.AddSlice("v", full, TensorSlice::Rows(full, 0, 3), Counting({3}));
@@ -209,8 +207,8 @@ TEST(TensorBundleTest, MissingCoverageIsAnErrorOnlyWhereItMatters) {
 }
 
 TEST(TensorBundleTest, WrongUseOfTheWriter) {
-  const std::string dir = FreshDir("use");
-  BundleWriter writer(dir + "/m");
+  const testing::TempFolder folder;
+  BundleWriter writer(folder / "m");
   writer.Add("w", Tensor::Scalar(1.f));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { writer.Add("w", Tensor::Scalar(1.f)); }),
               HasSubstr("\"w\" was added twice"));
@@ -225,28 +223,28 @@ TEST(TensorBundleTest, WrongUseOfTheWriter) {
   EXPECT_THROW(writer.AddSlice("v", Shape{5}, TensorSlice::Rows(Shape{5}, 2, 2), Counting({2})), InvalidArgumentError);
   EXPECT_THROW(writer.AddSlice("w", full, TensorSlice::Rows(full, 2, 2), Counting({2})), InvalidArgumentError);
   writer.Finish();
-  EXPECT_EQ(BundleReader(dir + "/m").tensors().size(), 2u);
+  EXPECT_EQ(BundleReader(folder / "m").tensors().size(), 2u);
 }
 
 TEST(TensorBundleTest, NothingIsVisibleBeforeFinishNorLeftWithoutIt) {
-  const std::string dir = FreshDir("visible");
+  const testing::TempFolder folder;
   {
-    BundleWriter writer(dir + "/m");
+    BundleWriter writer(folder / "m");
     writer.Add("w", Tensor::Scalar(1.f));
-    EXPECT_THROW(BundleReader(dir + "/m"), NotFoundError);
+    EXPECT_THROW(BundleReader(folder / "m"), NotFoundError);
     EXPECT_THROW(
         writer.Append("x", DType::kFloat32, Shape{4}, [](std::span<char>) { throw AbortedError("source died"); }),
         AbortedError);
     EXPECT_THROW(writer.Finish(), FailedPreconditionError);
   }
-  EXPECT_THAT(FilesIn(dir), ElementsAre());
+  EXPECT_THAT(FilesIn(folder), ElementsAre());
 }
 
 // A limit on the file size makes the kernel take a part of a write and refuse the rest, as a full disk does.
 TEST(TensorBundleTest, FullDiskIsNamedAndLeavesTheOldCheckpoint) {
-  const std::string dir = FreshDir("full");
+  const testing::TempFolder folder;
   {
-    BundleWriter writer(dir + "/m-1");
+    BundleWriter writer(folder / "m-1");
     writer.Add("w", Tensor::Scalar(1.f));
     writer.Finish();
   }
@@ -257,17 +255,18 @@ TEST(TensorBundleTest, FullDiskIsNamedAndLeavesTheOldCheckpoint) {
   limit.rlim_cur = 100000;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
   const std::string message = MessageOf<ResourceExhaustedError>([&] {
-    BundleWriter writer(dir + "/m-2");
+    BundleWriter writer(folder / "m-2");
     writer.Add("w", Counting({100000}));
     writer.Finish();
   });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   EXPECT_THAT(message, HasSubstr("m-2.data-00000-of-00001.tempstate"));
-  EXPECT_THAT(FilesIn(dir), ElementsAre("m-1.data-00000-of-00001", "m-1.index"));
+  EXPECT_THAT(FilesIn(folder), ElementsAre("m-1.data-00000-of-00001", "m-1.index"));
 }
 
 TEST(TensorBundleTest, CorruptionIsNamed) {
-  const std::string prefix = FreshDir("corrupt") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   BundleWriter writer(prefix);
   writer.Add("a", Counting({10}));
   writer.Add("b", Counting({10}));
@@ -301,47 +300,48 @@ TEST(TensorBundleTest, CorruptionIsNamed) {
 }
 
 TEST(TensorBundleTest, MergeOfParts) {
-  const std::string dir = FreshDir("merge");
+  const testing::TempFolder folder;
   const Shape full{6, 2};
   const Tensor all = Counting(full);
   std::vector<std::string> parts;
   for (int i = 0; i < 3; ++i) {
-    parts.push_back(StrCat(dir, "/m_temp/part-", i));
+    parts.push_back(StrCat(folder / "m_temp/part-", i));
     BundleWriter writer(parts.back());
     writer.AddSlice("v", full, TensorSlice::Rows(full, 2 * i, 2), all.Slice(2 * i, 2 * i + 2));
     writer.Add(StrCat("own", i), Tensor::Scalar(static_cast<float>(i)));
     writer.Finish();
   }
-  parts.push_back(dir + "/m_temp/part-3");
+  parts.push_back(folder / "m_temp/part-3");
   BundleWriter(parts.back()).Finish();
-  MergeBundles(parts, dir + "/m");
-  EXPECT_THAT(FilesIn(dir), ElementsAre("m.data-00000-of-00004", "m.data-00001-of-00004", "m.data-00002-of-00004",
-                                        "m.data-00003-of-00004", "m.index"));
-  const BundleReader reader(dir + "/m");
+  MergeBundles(parts, folder / "m");
+  EXPECT_THAT(FilesIn(folder), ElementsAre("m.data-00000-of-00004", "m.data-00001-of-00004", "m.data-00002-of-00004",
+                                           "m.data-00003-of-00004", "m.index"));
+  const BundleReader reader(folder / "m");
   EXPECT_EQ(reader.num_shards(), 4);
   ExpectHolds<float>(reader, "v", all);
   for (int i = 0; i < 3; ++i) ExpectHolds<float>(reader, StrCat("own", i), Tensor::Scalar(static_cast<float>(i)));
-  VerifyCheckpoint(dir + "/m");
+  VerifyCheckpoint(folder / "m");
 }
 
 TEST(TensorBundleTest, MergeRefusesDuplicatesAndMissingParts) {
-  const std::string dir = FreshDir("merge_bad");
-  for (const char* name : {"/a", "/b"}) {
-    BundleWriter writer(dir + name);
+  const testing::TempFolder folder;
+  for (const char* name : {"a", "b"}) {
+    BundleWriter writer(folder / name);
     writer.Add("same", Tensor::Scalar(1.f));
     writer.Finish();
   }
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
-                MergeBundles({dir + "/a", dir + "/b"}, dir + "/m");
+                MergeBundles({folder / "a", folder / "b"}, folder / "m");
               }),
               HasSubstr("\"same\""));
-  EXPECT_THROW(MergeBundles({dir + "/a", dir + "/none"}, dir + "/m"), NotFoundError);
-  EXPECT_FALSE(FileExists(dir + "/m.index"));
-  EXPECT_NO_THROW(VerifyCheckpoint(dir + "/a"));
+  EXPECT_THROW(MergeBundles({folder / "a", folder / "none"}, folder / "m"), NotFoundError);
+  EXPECT_FALSE(FileExists(folder / "m.index"));
+  EXPECT_NO_THROW(VerifyCheckpoint(folder / "a"));
 }
 
 TEST(TensorBundleTest, BigEndianCheckpointsAreRead) {
-  const std::string prefix = FreshDir("big") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   BundleWriter writer(prefix);
   writer.Add("w", Tensor::Vector<int32_t>({0x01020304, 5}));
   writer.Finish();
@@ -353,7 +353,8 @@ TEST(TensorBundleTest, BigEndianCheckpointsAreRead) {
 }
 
 TEST(TensorBundleTest, UnknownDTypesAreListedAndVerifiedButNotRead) {
-  const std::string prefix = FreshDir("unknown") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   BundleWriter writer(prefix);
   writer.Add("half", Tensor::Vector<bfloat16>({bfloat16(1.f)}));
   writer.Finish();
@@ -368,7 +369,8 @@ TEST(TensorBundleTest, UnknownDTypesAreListedAndVerifiedButNotRead) {
 }
 
 TEST(TensorBundleTest, SavingAgainUnderOnePrefixReplacesIt) {
-  const std::string prefix = FreshDir("again") + "/m";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "m";
   for (float value : {1.f, 2.f}) {
     BundleWriter writer(prefix);
     writer.Add("w", Tensor::Scalar(value));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -65,9 +66,10 @@ void ChiefWatch::Stop() {
 
 void ChiefWatch::WaitForEnd(const Limits& limits, std::chrono::milliseconds missing_interval, const Look& look) {
   const Clock::time_point start = Clock::now();
-  const Clock::time_point end = limits.chief.count() > 0 ? start + limits.chief : Clock::time_point::max();
+  const Clock::time_point end =
+      limits.chief.count() > 0 ? DeadlineAfter(limits.chief, start) : Clock::time_point::max();
   const auto interval = std::min<std::chrono::milliseconds>(missing_interval, kLookInterval);
-  Clock::time_point next_say = start + missing_interval;
+  Clock::time_point next_say = DeadlineAfter(missing_interval, start);
   while (WaitUntilLookIsDue(std::min(Clock::now() + interval, end), limits.orphan)) {
     const std::string reason = look();
     if (reason.empty()) continue;
@@ -83,7 +85,7 @@ void ChiefWatch::WaitForEnd(const Limits& limits, std::chrono::milliseconds miss
                                     "; start the chief, or set a longer chief timeout"));
     }
     if (now < next_say) continue;
-    next_say = now + missing_interval;
+    next_say = DeadlineAfter(missing_interval, now);
     LogInfo("cluster", self_, " still waits for the chief ", chief_, ", ", SecondsOf(now - start),
             " s so far: ", reason);
   }
@@ -95,7 +97,7 @@ bool ChiefWatch::WaitUntilLookIsDue(Clock::time_point next_look, std::chrono::mi
     if (stopped_ || (state_ == State::kDone && leases_ == 0)) return false;
     Clock::time_point until = Clock::time_point::max();
     if (state_ == State::kNotSeen && has_other_chief()) until = next_look;
-    if (state_ == State::kGone && orphan.count() > 0) until = gone_since_ + orphan;
+    if (state_ == State::kGone && orphan.count() > 0) until = DeadlineAfter(orphan, gone_since_);
     if (until == Clock::time_point::max()) {
       changed_.Wait(mu_);  // for the chief, the end of a session, or Stop: a server serves until it is told to end
     } else if (Clock::now() >= until) {
@@ -108,7 +110,7 @@ bool ChiefWatch::WaitUntilLookIsDue(Clock::time_point next_look, std::chrono::mi
 
 void ChiefWatch::ThrowIfGoneFor(std::chrono::milliseconds orphan, const std::string& reason) {
   MutexLock lock(mu_);
-  if (state_ != State::kGone || orphan.count() <= 0 || Clock::now() < gone_since_ + orphan) return;
+  if (state_ != State::kGone || orphan.count() <= 0 || Clock::now() < DeadlineAfter(orphan, gone_since_)) return;
   throw UnavailableError(StrCat("[cluster] ", self_, " ends: the chief ", chief_, " has been gone for ",
                                 SecondsOf(orphan), " s (orphan timeout): ", reason));
 }

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cohort/core/testing/temp_folder.h"
+
 namespace cohort {
 namespace {
 
@@ -14,8 +16,8 @@ namespace fs = std::filesystem;
 TEST(HostIdentityTest, IsThatOfTheKernelAndItsNetwork) {
   const std::string here = HostIdentity();
   EXPECT_EQ(here, HostIdentity());
-  const fs::path proc = fs::path(::testing::TempDir()) / "host_identity_test";
-  fs::remove_all(proc);
+  const testing::TempFolder folder;
+  const fs::path proc = folder / "proc";
   const auto write = [&](const std::string& boot_id) { std::ofstream(proc / "sys/kernel/random/boot_id") << boot_id; };
   const auto link = [&](const std::string& network) {
     fs::remove(proc / "self/ns/net");
@@ -33,7 +35,6 @@ TEST(HostIdentityTest, IsThatOfTheKernelAndItsNetwork) {
   EXPECT_EQ(HostIdentity(proc), "one/net:[2]");
   write("");
   EXPECT_EQ(HostIdentity(proc), "") << "the kernel is unknown";
-  fs::remove_all(proc);
 }
 
 TEST(HostIdentityTest, HostsAreNumberedAsTheyAppearAndUnknownOnesAreDifferent) {

@@ -7,6 +7,7 @@
 
 #include "cohort/cluster/steps/protocol.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/core/deadline.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
@@ -47,7 +48,7 @@ Status ClosedStatus(const Connection& connection) {
 PeerTable::PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
                      PeerListener& listener, std::chrono::milliseconds missing_interval)
     : cluster_(std::move(cluster)),
-      missing_interval_(missing_interval.count() > 0 ? missing_interval : std::chrono::hours(24 * 365)),
+      missing_interval_(missing_interval.count() > 0 ? std::min(missing_interval, kLongestLimit) : kLongestLimit),
       listener_(listener),
       transport_(std::move(transport)) {
   identity_.task = self.ToString();

@@ -77,7 +77,7 @@ TEST_F(PeerTableTest, AConnectionThatClosedBeforeItWasAddedIsRemovedOnce) {
 }
 
 // A connection may also have closed, and its OnClosed not have been called yet.
-TEST_F(PeerTableTest, AConnectionThatClosesAfterItWasAddedIsRemovedOnce) {
+TEST_F(PeerTableTest, AConnectionWhoseEndIsReportedAfterItWasAddedIsRemovedOnce) {
   PeerTable table = Make([] {
     auto connection = std::make_shared<BareConnection>();
     connection->Close({});

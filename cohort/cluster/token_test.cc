@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
 
 namespace cohort {
 namespace {
@@ -20,13 +19,10 @@ using ::testing::HasSubstr;
 class TokenTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = ::testing::TempDir() + "token_test-" + std::to_string(getpid());
-    std::filesystem::create_directories(folder_);
     unsetenv("COHORT_TOKEN");
     unsetenv("COHORT_TOKEN_FILE");
-    setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
+    setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   static std::string Refusal() {
     try {
       return "token " + JobToken();
@@ -35,13 +31,13 @@ class TokenTest : public ::testing::Test {
     }
   }
   std::string Put(const std::string& name, const std::string& text, mode_t mode) const {
-    const std::string path = folder_ + "/" + name;
+    const std::string path = folder_ / name;
     std::ofstream(path) << text;
     chmod(path.c_str(), mode);
     return path;
   }
 
-  std::string folder_;
+  const testing::TempFolder folder_;
 };
 
 TEST_F(TokenTest, TheUsersFileIsMadeOnceAndForTheUserOnly) {
@@ -49,7 +45,7 @@ TEST_F(TokenTest, TheUsersFileIsMadeOnceAndForTheUserOnly) {
   EXPECT_EQ(token.size(), 32u);
   EXPECT_EQ(JobToken(), token);
   struct stat info;
-  ASSERT_EQ(stat((folder_ + "/cohort/token").c_str(), &info), 0);
+  ASSERT_EQ(stat((folder_ / "cohort/token").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
@@ -70,13 +66,13 @@ TEST_F(TokenTest, WhatIsNoTokenIsNamed) {
   const std::string empty = Put("empty", "\n", 0600);
   setenv("COHORT_TOKEN_FILE", empty.c_str(), 1);
   EXPECT_THAT(Refusal(), HasSubstr(empty + " holds no token"));
-  setenv("COHORT_TOKEN_FILE", (folder_ + "/none").c_str(), 1);
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("NotFound"), HasSubstr(folder_ + "/none")));
+  setenv("COHORT_TOKEN_FILE", (folder_ / "none").c_str(), 1);
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("NotFound"), HasSubstr(folder_ / "none")));
 }
 
 TEST_F(TokenTest, APlaceThatCannotBeWrittenIsNamed) {
   setenv("XDG_CONFIG_HOME", Put("no_folder", "", 0600).c_str(), 1);
-  EXPECT_THAT(Refusal(), HasSubstr(folder_ + "/no_folder/cohort"));
+  EXPECT_THAT(Refusal(), HasSubstr(folder_ / "no_folder/cohort"));
   unsetenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
   const std::string saved = home == nullptr ? "" : home;

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/collective/gradient_reduction.h"
 #include "cohort/collective/testing/in_graph.h"
+#include "cohort/core/deadline.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -419,6 +423,38 @@ TEST_F(CollectiveOps, WhatDoesNotFitIsRefusedWhenTheGraphIsBuilt) {
   EXPECT_THROW(ops::CollectiveReduceScatter(x, keys_), InvalidArgumentError);  // 3 rows for 2 members
   EXPECT_THROW(ops::CollectiveBcastRecv(graph_, DType::kFloat32, Shape{-1}, keys_), InvalidArgumentError);
   EXPECT_EQ(ops::CollectiveGather(x, keys_).shape(), Shape{6});
+}
+
+TEST_F(CollectiveOps, ATimeoutThatIsNoTimeIsRefused) {
+  const Output x = ops::Const(graph_, 1.0f);
+  ops::CollectiveKeys keys = keys_;
+  keys.timeout = std::chrono::milliseconds(-5);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::CollectiveReduce(x, keys); }), HasSubstr("got -5 ms"));
+  const auto timeout_of = [&](float seconds) {  // as a graph from a file may have it
+    Node* node = ops::CollectiveReduce(x, keys_).node;
+    node->SetAttr("timeout_seconds", seconds);
+    return ops::KeysOf(*node).timeout;
+  };
+  EXPECT_EQ(timeout_of(0.5f), std::chrono::milliseconds(500));
+  EXPECT_EQ(timeout_of(1e30f), kLongestLimit);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float wrong : {-1.0f, kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { timeout_of(wrong); }),
+                AllOf(HasSubstr("expected timeout_seconds of at least 0"), HasSubstr("CollectiveReduce")));
+  }
+}
+
+// A group counts its limit from the time of each call, which must not overflow.
+TEST_F(CollectiveOps, AHugeTimeoutIsNoLimit) {
+  keys_.timeout = std::chrono::milliseconds::max();
+  const Output x = ops::Const(graph_, 1.0f);
+  std::vector<Output> sums;
+  for (const char* device : {"/cpu:0", "/cpu:1"}) {
+    const DeviceScope scope(graph_, device);
+    sums.push_back(ops::CollectiveReduce(x * 2.0f, keys_));
+  }
+  Session session(graph_, "", config_);
+  EXPECT_THAT(Values(session.Run(sums)[1]), ElementsAre(4));
 }
 
 TEST_F(CollectiveOps, InstanceKeysFollowTheOrderOfTheGraph) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 #include "cohort/collective/testing/group_harness.h"
 
@@ -24,8 +26,12 @@ using testing::TestGroup;
 constexpr int64_t kOdd = 37;
 constexpr int64_t kLarge = 100'003;  // several messages a part, and work for the group's own threads
 
-// Element i that rank r brings: small whole numbers, so that every sum is exact in float32.
-double Element(int rank, int64_t i) { return static_cast<double>((i % 5 + 3 * rank) % 7 + 1); }
+constexpr size_t kPeriod = 5;
+
+// Element i that rank r brings: small whole numbers, so that every sum is exact in float32. They repeat after kPeriod.
+double Element(int rank, int64_t i) {
+  return static_cast<double>((i % static_cast<int64_t>(kPeriod) + 3 * rank) % 7 + 1);
+}
 
 double Reduced(ReduceOp op, int world, int64_t i) {
   double result = Element(0, i);
@@ -60,22 +66,44 @@ T ElementAs(int rank, int64_t i) {
   if constexpr (!std::is_same_v<T, bool>) return static_cast<T>(static_cast<float>(Element(rank, i)));
 }
 
-template <typename T>
-Tensor InputOf(int rank, const Shape& shape) {
-  Tensor input(kDTypeOf<T>, shape);
-  for (int64_t i = 0; i < input.num_elements(); ++i) input.data<T>()[i] = ElementAs<T>(rank, i);
-  return input;
+// Returns the tensor that has value(i) at each i. Requires: `value` repeats after kPeriod, as Element does. Otherwise
+// most of the time of these tests would go into what they expect.
+template <typename T, typename Value>
+Tensor Repeated(const Shape& shape, const Value& value) {
+  std::array<T, kPeriod> period;
+  for (size_t i = 0; i < kPeriod; ++i) period[i] = value(static_cast<int64_t>(i));
+  Tensor result(kDTypeOf<T>, shape);
+  const auto count = static_cast<size_t>(result.num_elements());
+  T* elements = result.data<T>();
+  for (size_t i = 0; i < count; ++i) elements[i] = period[i % kPeriod];
+  return result;
 }
 
 template <typename T>
-void ExpectElements(const Outcome& outcome, const Shape& shape, const std::function<T(int64_t)>& expected,
-                    const std::string& what) {
+Tensor InputOf(int rank, const Shape& shape) {
+  return Repeated<T>(shape, [&](int64_t i) { return ElementAs<T>(rank, i); });
+}
+
+// Returns the reduction of the inputs of all members, from element `first` on.
+template <typename T>
+Tensor ReducedInputs(ReduceOp op, int world, const Shape& shape, int64_t first = 0) {
+  return Repeated<T>(shape, [&](int64_t i) { return As<T>(Reduced(op, world, first + i), op, world); });
+}
+
+// Expects `expected`, bit for bit, and names the first element that differs.
+template <typename T>
+void ExpectElements(const Outcome& outcome, const Tensor& expected, const std::string& what) {
   ASSERT_TRUE(outcome.status.ok()) << what << ": " << outcome.status.ToString();
-  ASSERT_EQ(outcome.value.dtype(), kDTypeOf<T>) << what;
-  ASSERT_EQ(outcome.value.shape(), shape) << what;
-  for (int64_t i = 0; i < outcome.value.num_elements(); ++i) {
-    ASSERT_EQ(outcome.value.data<T>()[i], expected(i)) << what << " element " << i;
+  ASSERT_EQ(outcome.value.dtype(), expected.dtype()) << what;
+  ASSERT_EQ(outcome.value.shape(), expected.shape()) << what;
+  const auto bits = [](const Tensor& tensor) {
+    return std::string_view(static_cast<const char*>(tensor.raw_data()), tensor.bytes());
+  };
+  if (bits(outcome.value) == bits(expected)) return;
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    ASSERT_EQ(outcome.value.data<T>()[i], expected.data<T>()[i]) << what << " element " << i;
   }
+  ADD_FAILURE() << what << ": equal numbers, but other bits";
 }
 
 // check(T()) for every dtype that can be computed on.
@@ -132,15 +160,13 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
       if (!in_place) kept.push_back(input);
       member.AllReduceAsync(id, std::move(input), op, std::move(done));
     });
+    const Tensor expected = ReducedInputs<T>(op, world(), Shape{count});
     for (int rank = 0; rank < world(); ++rank) {
-      ExpectElements<T>(
-          outcomes[static_cast<size_t>(rank)], Shape{count},
-          [&](int64_t i) { return As<T>(Reduced(op, world(), i), op, world()); }, what);
+      ExpectElements<T>(outcomes[static_cast<size_t>(rank)], expected, what);
       if (HasFatalFailure()) return;
       if (in_place) continue;
-      ExpectElements<T>(
-          {Status(), kept[static_cast<size_t>(rank)]}, Shape{count}, [&](int64_t i) { return ElementAs<T>(rank, i); },
-          "the input of " + what);
+      ExpectElements<T>({Status(), kept[static_cast<size_t>(rank)]}, InputOf<T>(rank, Shape{count}),
+                        "the input of " + what);
     }
   }
 
@@ -168,43 +194,44 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
       call(member, std::move(input), std::move(done));
     });
     for (size_t rank = 0; rank < kept.size(); ++rank) {
-      ExpectElements<T>(
-          {Status(), kept[rank]}, shape, [&](int64_t i) { return ElementAs<T>(static_cast<int>(rank), i); },
-          StrCat("the input of rank ", rank));
+      ExpectElements<T>({Status(), kept[rank]}, InputOf<T>(static_cast<int>(rank), shape),
+                        StrCat("the input of rank ", rank));
     }
     return outcomes;
   }
 
   template <typename T>
   void CheckBroadcast(int root, int64_t rows) {
+    const Shape shape{rows, 2};
+    const Tensor expected = InputOf<T>(root, shape);
     for (const bool in_place : {false, true}) {
       const CollectiveId id = Next("initial value");
-      const Shape shape{rows, 2};
       for (const Outcome& outcome :
            Bring<T>(shape, in_place, [&](Communicator&member, Tensor value, Communicator::Done done) {
              member.BroadcastAsync(id, std::move(value), root, std::move(done));
            })) {
-        ExpectElements<T>(
-            outcome, shape, [&](int64_t i) { return ElementAs<T>(root, i); },
-            StrCat(kDTypeOf<T>, shape, " of root ", root, in_place ? " in place" : ""));
+        ExpectElements<T>(outcome, expected,
+                          StrCat(kDTypeOf<T>, shape, " of root ", root, in_place ? " in place" : ""));
       }
     }
   }
 
   template <typename T>
   void CheckAllGather(const Shape& shape) {
-    Shape expected = shape.rank() == 0 ? Shape{1} : shape;
-    expected.set_dim(0, expected.dim(0) * world());
+    Shape gathered = shape.rank() == 0 ? Shape{1} : shape;
+    gathered.set_dim(0, gathered.dim(0) * world());
     const int64_t each = std::max<int64_t>(1, shape.num_elements());
+    Tensor expected(kDTypeOf<T>, gathered);
+    for (int64_t i = 0; i < expected.num_elements(); ++i) {
+      expected.data<T>()[i] = ElementAs<T>(static_cast<int>(i / each), i % each);
+    }
     for (const bool in_place : {false, true}) {
       const CollectiveId id = Next("gather");
       for (const Outcome& outcome :
            Bring<T>(shape, in_place, [&](Communicator&member, Tensor input, Communicator::Done done) {
              member.AllGatherAsync(id, std::move(input), std::move(done));
            })) {
-        ExpectElements<T>(
-            outcome, expected, [&](int64_t i) { return ElementAs<T>(static_cast<int>(i / each), i % each); },
-            StrCat(kDTypeOf<T>, shape, in_place ? " in place" : ""));
+        ExpectElements<T>(outcome, expected, StrCat(kDTypeOf<T>, shape, in_place ? " in place" : ""));
       }
     }
   }
@@ -218,11 +245,10 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
                                        member.ReduceScatterAsync(id, std::move(input), op, std::move(done));
                                      });
       for (int rank = 0; rank < world(); ++rank) {
-        ExpectElements<T>(
-            outcomes[static_cast<size_t>(rank)], Shape{rows, 3},
-            [&](int64_t i) { return As<T>(Reduced(op, world(), i + rank * rows * 3), op, world()); },
-            StrCat(ReduceOpName(op), " of ", rows, " rows of ", kDTypeOf<T>, " at rank ", rank,
-                   in_place ? " in place" : ""));
+        ExpectElements<T>(outcomes[static_cast<size_t>(rank)],
+                          ReducedInputs<T>(op, world(), Shape{rows, 3}, /*first=*/rank * rows * 3),
+                          StrCat(ReduceOpName(op), " of ", rows, " rows of ", kDTypeOf<T>, " at rank ", rank,
+                                 in_place ? " in place" : ""));
       }
     }
   }
@@ -362,10 +388,8 @@ TEST_P(GroupContract, CallsOverlapInAnyOrder) {
       }
       for (auto& own : futures) {
         for (size_t at = 0; at < counts.size(); ++at) {
-          ExpectElements<float>(
-              Await(own[at]), Shape{counts[at]},
-              [&](int64_t i) { return static_cast<float>(Reduced(ReduceOp::kSum, world(), i)); },
-              StrCat("count ", counts[at]));
+          ExpectElements<float>(Await(own[at]), ReducedInputs<float>(ReduceOp::kSum, world(), Shape{counts[at]}),
+                                StrCat("count ", counts[at]));
         }
       }
     }

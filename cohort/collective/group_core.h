@@ -42,12 +42,13 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   void Start();
   // Sends our join message to `process`. From now on, messages to `process` use `connection`.
   void SendJoin(int process, const std::shared_ptr<Connection>& connection);
-  // Waits until all processes have joined and the engine is connected. For `reach` see Membership::AwaitAll. Throws the
-  // errors that AwaitAll throws or returns, and those of CollectiveEngine::Connect. If AwaitAll returns an error,
-  // because processes are lost, fails the group before it throws.
+  // Waits until all processes have joined and the engine is connected. For `reach` see Membership::AwaitAll. If
+  // AwaitAll returns that processes are lost, fails the group with this error and throws it. Throws also what AwaitAll
+  // and CollectiveEngine::Connect throw.
   void AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                    std::chrono::steady_clock::duration log_interval);
-  // Sets the record of the process's failed groups, to which the group adds its own. Call it before the group can fail.
+  // Sets the record of this process's failed groups. If this group fails, it adds its failure there. Call it before the
+  // group can fail.
   void SetFailures(std::shared_ptr<GroupFailures> failures) { failures_ = std::move(failures); }
 
   // The directory calls these functions when a message has come or a connection has closed.
@@ -60,8 +61,8 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
 
   // Sends our schedule, or the answer that schedules agree, to the process of `message.to`.
   void SendSchedule(const ScheduleMessage& message);
-  // Leaves the group: sends a leave message to the peers, unless the group has failed. If the engine needs farewells,
-  // waits for them, for at most 5 s. Then fails the group in this process with `why`.
+  // Leaves the group. If the group has not failed, sends a leave message to the peers and, if the engine needs
+  // farewells, waits for them for at most 5 s. Then fails the group in this process with `why`.
   void Leave(const Status& why);
   // Calls Leave, and waits until all threads of the group have ended. If the caller is such a thread, a new thread
   // waits for them instead. Later calls do nothing.

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <list>
+#include <system_error>
+#include <thread>
 
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/collective/group_core.h"
@@ -38,47 +40,55 @@ class GroupDirectory::Joiner final : public Resource {
   std::string Describe() const override { return "the joiner of groups"; }
 
   void Join(GroupOptions options, Joined joined) COHORT_EXCLUDES(mu_) {
-    bool begun = false;
-    std::list<Thread> ended;  // waited for after the lock, which takes no time
+    std::list<Thread> ended;  // joined by their destructors after the lock, which takes no time
+    Status status;
     {
       MutexLock lock(mu_);
-      if (!closed_) {
-        for (auto it = threads_.begin(); it != threads_.end();) {
-          const auto next = std::next(it);
-          if (it->ended) ended.splice(ended.end(), threads_, it);
-          it = next;
-        }
-        Thread& thread = threads_.emplace_back();
-        thread.thread = std::thread([this, &thread, options = std::move(options), joined = std::move(joined)] {
-          SetThreadName("cohort-join");
-          JoinHere(options, joined);
-          thread.ended = true;
-        });
-        begun = true;
-      }
+      status = Begin(options, joined, &ended);
     }
-    for (Thread& thread : ended) thread.thread.join();
-    if (begun) return;
-    joined(Status(Code::kUnavailable, "[collective] the server stops and joins no group any more"), nullptr);
+    if (!status.ok()) joined(status, nullptr);
   }
 
   // Waits for the joins that have begun; later ones fail. Requires: the node stops.
   void Close() COHORT_EXCLUDES(mu_) {
-    std::list<Thread> threads;
-    {
-      MutexLock lock(mu_);
-      closed_ = true;
-      threads.swap(threads_);
-    }
-    for (Thread& thread : threads) thread.thread.join();
+    std::list<Thread> threads;  // joined by their destructors after the lock
+    MutexLock lock(mu_);
+    closed_ = true;
+    threads.swap(threads_);
   }
 
  private:
-  // A thread keeps its place in memory until it is joined.
+  // A thread keeps its place in memory until it is joined. The destructor waits for the thread.
   struct Thread {
-    std::thread thread;
     std::atomic<bool> ended{false};
+    std::jthread thread;
   };
+
+  // Begins a join on a new thread. Moves the threads that have ended to `ended`. Returns why the join did not begin, or
+  // ok.
+  Status Begin(const GroupOptions& options, const Joined& joined, std::list<Thread>* ended) COHORT_REQUIRES(mu_) {
+    if (closed_) return Status(Code::kUnavailable, "[collective] the server stops and joins no group any more");
+    for (auto it = threads_.begin(); it != threads_.end();) {
+      const auto next = std::next(it);
+      if (it->ended) ended->splice(ended->end(), threads_, it);
+      it = next;
+    }
+    std::list<Thread> begun(1);  // is not among threads_ if no thread can be made
+    Thread& thread = begun.front();
+    try {
+      thread.thread = std::jthread([this, &thread, options, joined] {
+        SetThreadName("cohort-join");
+        JoinHere(options, joined);
+        thread.ended = true;
+      });
+    } catch (const std::system_error& error) {
+      return Status(Code::kResourceExhausted,
+                    StrCat("[collective] expected a new thread that joins group ", options.key, "; got ", error.what(),
+                           "; end other threads or raise the limit (ulimit -u)"));
+    }
+    threads_.splice(threads_.end(), begun);
+    return {};
+  }
 
   void JoinHere(const GroupOptions& options, const Joined& joined) {
     std::unique_ptr<Group> group;
@@ -94,7 +104,7 @@ class GroupDirectory::Joiner final : public Resource {
   ClusterNode& node_;
   Mutex mu_;
   bool closed_ COHORT_GUARDED_BY(mu_) = false;
-  std::list<Thread> threads_ COHORT_GUARDED_BY(mu_);  // those that have ended are joined by the next Join
+  std::list<Thread> threads_ COHORT_GUARDED_BY(mu_);  // the next Join joins those that have ended
 };
 
 void RegisterCollectiveService() {
@@ -126,7 +136,7 @@ void GroupDirectory::Add(const std::shared_ptr<GroupCore>& core) {
   std::vector<EarlyJoin> waiting;
   const GroupRef ref = core->membership().ref();
   FailEarlierGenerations(ref, core->members().own_task());
-  failures_->Forget(ref);
+  failures_->OnJoined(ref);
   core->SetFailures(failures_);
   Status over;
   {

@@ -294,6 +294,23 @@ TEST_P(GroupProcessFaults, AProcessThatLeavesTellsWhichFailureCameBefore) {
   }
 }
 
+// A later generation of a group ends the earlier one. That is no reason to leave another group.
+TEST_P(GroupProcessFaults, AProcessThatLeavesDoesNotTellThatAGroupHasFormedAgain) {
+  GroupOptions options{.key = 2};
+  TestGroup old(cluster_, options);
+  TestGroup healthy(cluster_, {.key = 3});
+  ASSERT_TRUE(old.joined() && healthy.joined());
+  options.generation = 2;
+  TestGroup young(cluster_, options);
+  ASSERT_TRUE(young.joined());
+  healthy.Drop(1);
+  auto future = Begin([&](Communicator::Done done) { healthy.members()[0]->BarrierAsync({1, "b"}, std::move(done)); });
+  const Outcome outcome = Await(future);
+  EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
+  EXPECT_THAT(outcome.status.message(),
+              AllOf(HasSubstr("has left group 3, generation 1"), Not(HasSubstr("had failed"))));
+}
+
 TEST_P(GroupProcessFaults, WhoWaitsForOneThatHasLeftIsTold) {
   TestGroup group(cluster_, {});
   ASSERT_TRUE(group.joined());

@@ -40,9 +40,10 @@ class KernelGroup final : public Resource, public std::enable_shared_from_this<K
   void SetCommunicator(const std::string& device, std::shared_ptr<Communicator> communicator) COHORT_EXCLUDES(mu_);
 
   // Calls `tell` once, with the communicator of `device` or with an error, on this thread or on a thread that joins the
-  // group. Forms the group of `options` if there is none of this generation. If all members are on this task, a new
-  // group also replaces a group that has failed. If not, `tell` gets the failed group's error until a kernel asks for
-  // another generation. Requires: `options.members` are full names.
+  // group. Forms the group of `options` if there is none of this generation. If the group of this generation has
+  // failed, and all members are on this task, forms it again. If it has failed and has members on other tasks, `tell`
+  // gets its error until a kernel asks for another generation. If the processes of another generation are joining,
+  // `tell` gets the outcome of that generation. Requires: `options.members` are full names.
   using Tell = std::function<void(const Status&, std::shared_ptr<Communicator>)>;
   void Ask(const GroupOptions& options, const std::string& device, Tell tell) COHORT_EXCLUDES(mu_);
   // Returns the schedule of the last call for `device` if it is equal to `schedule` and still in use; otherwise returns
@@ -72,12 +73,12 @@ class KernelGroup final : public Resource, public std::enable_shared_from_this<K
   std::vector<std::pair<std::string, std::shared_ptr<Communicator>>> communicators_
       COHORT_GUARDED_BY(mu_);  // by device number
   bool joining_ COHORT_GUARDED_BY(mu_) = false;
-  // These describe the group that forms itself, or the failed attempt to form it:
+  // generation_, members_, failed_ and group_ describe the group that forms by itself: the latest attempt to form it.
   int64_t generation_ COHORT_GUARDED_BY(mu_) = 0;
   std::vector<DeviceName> members_ COHORT_GUARDED_BY(mu_);
   Status failed_ COHORT_GUARDED_BY(mu_);  // why the group of `generation_` could not be formed
   std::unique_ptr<Group> group_ COHORT_GUARDED_BY(mu_);
-  std::vector<Request> waiting_ COHORT_GUARDED_BY(mu_);
+  std::vector<Request> waiting_ COHORT_GUARDED_BY(mu_);  // answered when joining_ becomes false
   std::map<std::string, std::weak_ptr<const StepSchedule>> schedules_
       COHORT_GUARDED_BY(mu_);  // the latest of each device
 };

@@ -4,12 +4,12 @@
 #include "cohort/collective/kernels.h"
 
 #include <atomic>
-#include <cmath>
 
 #include "cohort/collective/kernel_group.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 #include "cohort/device/reduction.h"
+#include "cohort/ops/collective.h"
 
 namespace cohort {
 namespace {
@@ -19,13 +19,13 @@ using collective::KernelGroup;
 
 // Returns the group that a node's attributes name.
 GroupOptions GroupOf(const KernelConstruction& c) {
+  const ops::CollectiveKeys keys = ops::KeysOf(c.node);
   GroupOptions options;
-  options.key = c.attr<int64_t>("group_key");
-  options.timeout = std::chrono::milliseconds(std::lround(1000.0 * c.attr<float>("timeout_seconds")));
-  options.algorithm = collective::AlgorithmByName(c.attr<std::string>("communication_hint"));
-  if (!c.node.has_attr("_members")) return options;
-  options.generation = c.attr<int64_t>("_generation");
-  for (const std::string& member : c.attr<std::vector<std::string>>("_members")) {
+  options.key = keys.group_key;
+  options.generation = keys.generation;
+  options.timeout = keys.timeout;
+  options.algorithm = collective::AlgorithmByName(keys.communication_hint);
+  for (const std::string& member : keys.members) {
     options.members.push_back(DeviceName::Parse(member).CompletedFrom(c.device.attributes().name));
   }
   return options;

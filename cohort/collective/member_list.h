@@ -11,13 +11,15 @@
 namespace cohort::collective {
 
 // The devices of a group by rank, and their processes. A process is numbered by the order in which processes first
-// appear among the members. The name of a process is its task. A Membership owns the list. Only SetHosts changes it:
-// any thread may read the hosts after that call, and everything else at any time.
+// appear among the members. The name of a process is its task, or "this process" if the list was made without
+// `own_task`. A Membership owns the list. Only SetHosts changes it: any thread may read the hosts after that call, and
+// everything else at any time.
 class MemberList {
  public:
-  // Completes each of `members`: a missing part of the name is replica 0, task 0, or device 0 of the host's type.
-  // `own_task` is this process ("/job:worker/replica:0/task:0"), or "" if all members are devices of this process.
-  // Throws InvalidArgumentError, with `group_key`, if a device is a member twice or if this process has no member.
+  // Completes the name of each member: adds replica 0, task 0, the host's device type and device 0 if the name has no
+  // such part. A missing job stays missing. `own_task` is this process ("/job:worker/replica:0/task:0"), or "" if all
+  // members are devices of this process. Throws InvalidArgumentError, with `group_key`, if a device is a member twice
+  // or if this process has no member.
   MemberList(int64_t group_key, const std::vector<DeviceName>& members, const std::string& own_task);
 
   int size() const { return static_cast<int>(devices_.size()); }

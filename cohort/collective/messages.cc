@@ -34,17 +34,6 @@ GroupRef GetGroup(WireReader& in) {
 }
 
 // Rank and dimensions are stored plus one: 0 is unknown.
-void Put(WireWriter& out, const Status& status) {
-  out.Varint(static_cast<uint64_t>(status.code()));
-  out.String(status.message());
-}
-
-Status GetStatus(WireReader& in) {
-  const auto code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
-  const std::string message(in.String());
-  return code == Code::kOk ? Status() : Status(code, message);
-}
-
 void Put(WireWriter& out, const CallSignature& signature) {
   out.Varint(static_cast<uint64_t>(signature.kind));
   out.Varint(static_cast<uint64_t>(signature.op));
@@ -174,7 +163,7 @@ DataMessage DecodeData(const Message& message) {
 Message EncodeAbort(const AbortMessage& abort) {
   WireWriter out;
   Put(out, abort.group);
-  Put(out, abort.why);
+  PutStatus(out, abort.why);
   return Make(Kind::kAbort, out);
 }
 
@@ -192,7 +181,7 @@ AbortMessage DecodeAbort(const Message& message) {
 Message EncodeLeave(const LeaveMessage& leave) {
   WireWriter out;
   Put(out, leave.group);
-  Put(out, leave.failed_before);
+  PutStatus(out, leave.failed_before);
   return Make(Kind::kLeave, out);
 }
 

@@ -12,7 +12,7 @@
 
 namespace cohort::collective {
 
-// The kinds of messages, as numbers of the node service.
+// The kinds of messages. GroupDirectory registers this range of numbers as its own (NodeServices::Register).
 enum class Kind : uint16_t {
   kJoin = kFirstServiceKind,  // a process joins; to each other process of the group
   kData,                      // a message of an engine, from one member to another; one tensor
@@ -52,14 +52,15 @@ struct DataMessage {
   uint64_t schedule_fingerprint = 0;  // of the sender's call; 0: it is not part of a graph
 };
 
-// Sent by a process at which the group has failed.
+// Sent by a process at which the group has failed. It is also the answer to a JoinMessage of a group that a later
+// generation has replaced.
 struct AbortMessage {
   GroupRef group;
   Status why;
 };
 
-// Sent after all other messages on the connection. When it is handled, everything that the process sent before has been
-// handled, too.
+// Sent by a process that leaves, with Connection::SendAfterAll. So the receiver handles it after all messages that the
+// process sent before on this connection.
 struct LeaveMessage {
   GroupRef group;
   Status failed_before;  // the failure of another group, which may be why the process leaves; ok if there is none
@@ -71,17 +72,17 @@ struct FarewellMessage {
   GroupRef group;
 };
 
-// Two members compare their schedules with it. The member `from` has got a message of the member `to` whose schedule
-// `theirs` differs from the schedule `ours` of `from`. So `from` sends its schedule to `to`, which compares the two. If
-// they are equal, `to` answers with `agreed`. `ours` (of the sender) and `theirs` are fingerprints.
+// Two members compare their schedules with it if the fingerprints of the schedules differ. Schedules with different
+// fingerprints can agree, because an unknown dimension agrees with every size. The member `from` sends its schedule,
+// and `to` compares it with its own. If the two agree, `to` answers with `agreed` set. If not, the group fails.
 struct ScheduleMessage {
   GroupRef group;
-  int32_t from = 0;  // rank
-  int32_t to = 0;    // rank
-  uint64_t ours = 0;
-  uint64_t theirs = 0;
+  int32_t from = 0;     // rank
+  int32_t to = 0;       // rank
+  uint64_t ours = 0;    // fingerprint of the schedule of `from`
+  uint64_t theirs = 0;  // fingerprint of the schedule of `to`
   bool agreed = false;
-  std::vector<ScheduleEntry> entries;  // of `ours`; empty if agreed
+  std::vector<ScheduleEntry> entries;  // the schedule of `from`; empty if agreed
 };
 
 // Each Decode throws DataLossError if the header is not one that Encode makes.

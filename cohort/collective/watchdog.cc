@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
@@ -56,7 +57,7 @@ void Watchdog::Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chr
   if (limits_.timeout.count() == 0) return;
   {
     MutexLock lock(mu_);
-    const Watched watched = {Clock::now() + limits_.timeout + longer, call};
+    const Watched watched = {DeadlineAfter(limits_.timeout) + longer, call};
     const auto later = [](const Watched& a, const Watched& b) { return a.deadline < b.deadline; };
     watched_.insert(std::upper_bound(watched_.begin(), watched_.end(), watched, later), watched);
   }
@@ -99,7 +100,7 @@ void Watchdog::Loop() {
   SetThreadName("cohort-watch");
   const auto interval = limits_.late_interval;
   LateCallReport late;
-  auto next_report = interval.count() > 0 ? Clock::now() + interval : Clock::time_point::max();
+  auto next_report = interval.count() > 0 ? DeadlineAfter(interval) : Clock::time_point::max();
   for (;;) {
     std::shared_ptr<UnfinishedCollective> overdue;
     bool report = false;
@@ -111,7 +112,7 @@ void Watchdog::Loop() {
     if (!report) continue;
     overdue.reset();
     late.Update(group_, interval, callbacks_.unfinished());
-    next_report = Clock::now() + interval;
+    next_report = DeadlineAfter(interval);
   }
 }
 

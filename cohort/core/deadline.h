@@ -6,11 +6,13 @@
 
 namespace cohort {
 
-// Returns the time that is `limit` from now. A limit of more than a century counts as a century, so that
-// std::chrono::milliseconds::max() means no limit and does not overflow.
-inline std::chrono::steady_clock::time_point DeadlineAfter(std::chrono::milliseconds limit) {
-  constexpr std::chrono::milliseconds kCentury = std::chrono::hours(24 * 365 * 100);
-  return std::chrono::steady_clock::now() + std::min(limit, kCentury);
+// A longer limit counts as this one. So std::chrono::milliseconds::max() means no limit, and does not overflow.
+inline constexpr std::chrono::milliseconds kLongestLimit = std::chrono::hours(24 * 365 * 100);
+
+// Returns the time that is `limit`, but at most kLongestLimit, after `start`.
+inline std::chrono::steady_clock::time_point DeadlineAfter(
+    std::chrono::milliseconds limit, std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now()) {
+  return start + std::min(limit, kLongestLimit);
 }
 
 }  // namespace cohort

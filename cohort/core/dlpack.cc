@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/foreign_memory.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -38,20 +39,16 @@ DType DTypeFromDLPack(const DLDataType& type) {
              " lanes; convert the tensor in the library that made it"));
 }
 
-Shape ShapeFromDLPack(const DLTensor& from, size_t element) {
+Shape ShapeFromDLPack(const DLTensor& from) {
   if (from.ndim < 0 || from.ndim > Shape::kMaxRank || (from.ndim > 0 && from.shape == nullptr)) {
     throw InvalidArgumentError(StrCat("[dlpack] expected a shape of 0 to ", Shape::kMaxRank, " dimensions; got ",
                                       from.ndim, from.shape == nullptr ? " and no shape" : ""));
   }
   const std::span<const int64_t> dims(from.shape, static_cast<size_t>(from.ndim));
-  size_t bytes = element;
   for (const int64_t dim : dims) {
-    if (dim < 0 || (dim > 0 && __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes)) ||
-        bytes > (size_t{1} << 60)) {
-      throw InvalidArgumentError(
-          StrCat("[dlpack] expected dimensions of at least 0 and at most 2^60 bytes; got dimension ", dim, " among ",
-                 from.ndim));
-    }
+    if (dim >= 0) continue;
+    throw InvalidArgumentError(
+        StrCat("[dlpack] expected dimensions of at least 0; got dimension ", dim, " among ", from.ndim));
   }
   return Shape(dims);
 }
@@ -113,8 +110,8 @@ Tensor FromDLPack(DLManagedTensor* managed) {
   }
   const DType dtype = DTypeFromDLPack(from.dtype);
   const size_t element = DTypeSize(dtype);
-  const Shape shape = ShapeFromDLPack(from, element);
-  if (shape.num_elements() == 0) return Tensor(dtype, shape);
+  const Shape shape = ShapeFromDLPack(from);
+  if (BytesInForeignMemory(dtype, shape) == 0) return Tensor(dtype, shape);
   if (from.data == nullptr) {
     throw InvalidArgumentError(StrCat("[dlpack] expected memory with ", dtype, shape, "; got a null pointer"));
   }

@@ -167,7 +167,7 @@ TEST(FromDLPackTest, ErrorsNameWhatCameAndGiveItBack) {
   EXPECT_THAT(refused([](DLTensor& t) { t.shape = nullptr; }), HasSubstr("and no shape"));
   EXPECT_THAT(refused([](DLTensor& t) { t.shape[0] = -5; }), HasSubstr("got dimension -5"));
   EXPECT_THAT(refused([](DLTensor& t) { t.shape[0] = int64_t{1} << 60; }),
-              HasSubstr("got dimension 1152921504606846976"));
+              HasSubstr("at most 2^60 bytes; got float32[1152921504606846976]"));
   EXPECT_THAT(refused([](DLTensor& t) { t.data = nullptr; }), HasSubstr("float32[1]; got a null pointer"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { FromDLPack(nullptr); }), HasSubstr("got a null pointer"));
 }

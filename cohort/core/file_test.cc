@@ -5,46 +5,35 @@
 #include <sys/resource.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/count_entries.h"
+#include "cohort/core/testing/temp_folder.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::string FreshDir(const std::string& name) {
-  const std::string dir = ::testing::TempDir() + "/file_test_" + name;
-  std::filesystem::remove_all(dir);
-  CreateDirectories(dir);
-  return dir;
-}
-
-int CountFiles(const std::string& dir) {
-  int count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir)) ++count;
-  return count;
-}
-
 TEST(FileTest, AtomicFileAppearsWholeOrNotAtAll) {
-  const std::string dir = FreshDir("atomic");
-  const std::string path = dir + "/f";
+  const testing::TempFolder folder;
+  const std::string path = folder / "f";
   {
     AtomicFile file(path);
     file.Append("half");
     EXPECT_FALSE(FileExists(path));
-    EXPECT_EQ(CountFiles(dir), 1);
+    EXPECT_EQ(testing::CountEntries(folder.path().c_str()), 1);
   }
-  EXPECT_EQ(CountFiles(dir), 0);
+  EXPECT_EQ(testing::CountEntries(folder.path().c_str()), 0);
   WriteFileAtomically(path, "one");
   WriteFileAtomically(path, "two");
   EXPECT_EQ(ReadFile(path), "two");
-  EXPECT_EQ(CountFiles(dir), 1);
+  EXPECT_EQ(testing::CountEntries(folder.path().c_str()), 1);
 }
 
 TEST(FileTest, ReadStopsAtTheEnd) {
-  const std::string path = FreshDir("read") + "/f";
+  const testing::TempFolder folder;
+  const std::string path = folder / "f";
   WriteFileAtomically(path, "0123456789");
   const RandomAccessFile file(path);
   char out[8];
@@ -55,11 +44,11 @@ TEST(FileTest, ReadStopsAtTheEnd) {
 }
 
 TEST(FileTest, ErrorsHaveTheirCodeAndPath) {
-  const std::string dir = FreshDir("errors");
-  EXPECT_THROW(ReadFile(dir + "/none"), NotFoundError);
-  EXPECT_THROW(ReadFile(dir), FailedPreconditionError);
-  EXPECT_THROW(WritableFile file(dir + "/no/such/dir"), NotFoundError);
-  EXPECT_FALSE(RemoveFile(dir + "/none"));
+  const testing::TempFolder folder;
+  EXPECT_THROW(ReadFile(folder / "none"), NotFoundError);
+  EXPECT_THROW(ReadFile(folder.path()), FailedPreconditionError);
+  EXPECT_THROW(WritableFile file(folder / "no/such/dir"), NotFoundError);
+  EXPECT_FALSE(RemoveFile(folder / "none"));
   try {
     WritableFile full("/dev/full");
     full.Append("x");
@@ -71,16 +60,16 @@ TEST(FileTest, ErrorsHaveTheirCodeAndPath) {
 
 // The limit makes the kernel write a part of the bytes first: a short write, then the error.
 TEST(FileTest, ShortWriteIsAnError) {
-  const std::string dir = FreshDir("short");
+  const testing::TempFolder folder;
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit old_limit;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   rlimit limit = old_limit;
   limit.rlim_cur = 1000;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  EXPECT_THROW(WriteFileAtomically(dir + "/f", std::string(4096, 'x')), ResourceExhaustedError);
+  EXPECT_THROW(WriteFileAtomically(folder / "f", std::string(4096, 'x')), ResourceExhaustedError);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  EXPECT_EQ(CountFiles(dir), 0);
+  EXPECT_EQ(testing::CountEntries(folder.path().c_str()), 0);
 }
 
 TEST(FileTest, DirectoryOf) {

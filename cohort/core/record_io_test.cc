@@ -6,14 +6,13 @@
 #include <fstream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
 
 namespace cohort {
 namespace {
 
 using Outcome = RecordReader::Outcome;
 using ::testing::HasSubstr;
-
-std::string TempPath(const char* name) { return ::testing::TempDir() + "/record_io_" + name; }
 
 void Put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -30,7 +29,8 @@ TEST(RecordIoTest, KnownFrame) {
 }
 
 TEST(RecordIoTest, RecordsTravel) {
-  const std::string path = TempPath("travel");
+  const testing::TempFolder folder;
+  const std::string path = folder / "records";
   const std::vector<std::string> records = {"a", "", std::string(200000, 'x'), std::string("\0b", 2)};
   RecordWriter writer(path);
   for (const std::string& record : records) writer.Write(record);
@@ -45,7 +45,8 @@ TEST(RecordIoTest, RecordsTravel) {
 }
 
 TEST(RecordIoTest, TruncationAnywhereIsToldFromCorruption) {
-  const std::string path = TempPath("cut");
+  const testing::TempFolder folder;
+  const std::string path = folder / "records";
   std::string bytes;
   EncodeRecord("first", &bytes);
   const size_t boundary = bytes.size();
@@ -65,7 +66,8 @@ TEST(RecordIoTest, TruncationAnywhereIsToldFromCorruption) {
 }
 
 TEST(RecordIoTest, EveryFlippedByteIsCorruptionWithItsPlace) {
-  const std::string path = TempPath("flip");
+  const testing::TempFolder folder;
+  const std::string path = folder / "records";
   std::string good;
   EncodeRecord("first", &good);
   const size_t boundary = good.size();

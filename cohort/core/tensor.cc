@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cohort/core/error.h"
+#include "cohort/core/foreign_memory.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -41,25 +42,9 @@ class ForeignBuffer final : public Buffer {
 
 // Returns the bytes of a tensor at `data`. Throws if no tensor can lie there.
 size_t CheckedBytesOfBlob(const void* data, DType dtype, const Shape& shape) {
+  const size_t bytes = BytesInForeignMemory(dtype, shape);
+  if (bytes == 0) return 0;
   const size_t size = DTypeSize(dtype);
-  if (size == 0) {
-    throw InvalidArgumentError(
-        StrCat("[tensor] expected foreign memory of numbers or bools; got dtype ", dtype, "; copy such elements"));
-  }
-  if (!shape.IsFullyDefined()) {
-    throw InvalidArgumentError(StrCat("[tensor] expected a fully defined shape of foreign memory; got ", shape));
-  }
-  size_t bytes = size;  // without the dimensions that are 0
-  bool empty = false;
-  bool too_large = false;
-  for (const int64_t dim : shape.dims()) {
-    empty = empty || dim == 0;
-    if (dim > 0) too_large = too_large || __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes);
-  }
-  if (too_large || bytes > (size_t{1} << 60)) {
-    throw InvalidArgumentError(StrCat("[tensor] expected foreign memory of at most 2^60 bytes; got ", dtype, shape));
-  }
-  if (empty) return 0;
   if (data == nullptr || reinterpret_cast<uintptr_t>(data) % size != 0) {
     throw InvalidArgumentError(StrCat("[tensor] expected ", dtype, shape, " in memory aligned to ", size,
                                       " bytes; got the address ", data, "; copy the elements into a tensor"));
@@ -105,6 +90,28 @@ void PrintValues(std::ostream& out, const Tensor& tensor, int64_t count) {
 }
 
 }  // namespace
+
+size_t BytesInForeignMemory(DType dtype, const Shape& shape) {
+  const size_t size = DTypeSize(dtype);
+  if (size == 0) {
+    throw InvalidArgumentError(
+        StrCat("[tensor] expected foreign memory of numbers or bools; got dtype ", dtype, "; copy such elements"));
+  }
+  if (!shape.IsFullyDefined()) {
+    throw InvalidArgumentError(StrCat("[tensor] expected a fully defined shape of foreign memory; got ", shape));
+  }
+  size_t bytes = size;  // without the dimensions that are 0
+  bool empty = false;
+  bool too_large = false;
+  for (const int64_t dim : shape.dims()) {
+    empty = empty || dim == 0;
+    if (dim > 0) too_large = too_large || __builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes);
+  }
+  if (too_large || bytes > (size_t{1} << 60)) {
+    throw InvalidArgumentError(StrCat("[tensor] expected foreign memory of at most 2^60 bytes; got ", dtype, shape));
+  }
+  return empty ? 0 : bytes;
+}
 
 Tensor::Tensor(DType dtype, const Shape& shape, Allocator& allocator)
     : dtype_(dtype),

@@ -1,6 +1,5 @@
 #include "cohort/core/wire.h"
 
-#include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -44,6 +43,16 @@ std::string_view WireReader::View() {
 
 void WireReader::ExpectEnd() const {
   if (!AtEnd()) Fail("unexpected bytes");
+}
+
+void PutStatus(WireWriter& out, const Status& status) {
+  out.Varint(static_cast<uint64_t>(status.code()));
+  out.String(status.message());
+}
+
+Status GetStatus(WireReader& in) {
+  const auto code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
+  return Status(code, in.String());
 }
 
 }  // namespace cohort

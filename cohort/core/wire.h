@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cohort/core/error.h"
+
 namespace cohort {
 
 // Appends values to a string of bytes. Not thread-safe. A varint has 7 bits of the number in each byte, the lowest
@@ -67,5 +69,10 @@ class WireReader {
   std::string_view bytes_;
   size_t at_ = 0;
 };
+
+// Write and read a status: its code as a varint, and then its message as a string. GetStatus throws DataLossError also
+// if the code is not one of Code.
+void PutStatus(WireWriter& out, const Status& status);
+Status GetStatus(WireReader& in);
 
 }  // namespace cohort

@@ -39,5 +39,17 @@ TEST(WireTest, AVarintOfMoreThan64BitsIsDamaged) {
   EXPECT_THROW(WireReader(nine).Varint(), DataLossError);
 }
 
+TEST(WireTest, AStatusComesBack) {
+  for (const Status& status : {Status(), Status(Code::kCancelled, ""), Status(Code::kUnauthenticated, "no token")}) {
+    WireWriter out;
+    PutStatus(out, status);
+    WireReader in(out.view());
+    EXPECT_EQ(GetStatus(in).ToString(), status.ToString());
+    EXPECT_TRUE(in.AtEnd());
+  }
+  WireReader unknown(std::string_view("\x11\0", 2));  // 17 is the number of no code
+  EXPECT_THROW(GetStatus(unknown), DataLossError);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -45,8 +45,9 @@ class COHORT_EXPORT Iterator {
   std::vector<Tensor> Next();
 
   // Returns the position as bytes for Restore. Most positions are a few bytes. But a Shuffle without random access to
-  // its input, an Interleave and a Rebatch put the elements that wait in them into the position, and so do Prefetch and
-  // parallel Map behind them. The threads of Prefetch halt during the call.
+  // its input, an Interleave and a Rebatch put the elements that wait in them into the position. If such a stage comes
+  // before a Prefetch, a parallel Map or an Unbatch, these put their waiting elements into the position too. The
+  // threads of Prefetch halt during the call.
   std::string Save();
   // Goes to a position that Save returned. The saved iterator may be of another process, but its dataset must have the
   // same ToString(). The elements that follow are exactly those that the saved iterator would have yielded, even if a

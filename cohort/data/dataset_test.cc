@@ -12,6 +12,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/mutex.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/data/testing/drain.h"
 
@@ -268,8 +269,6 @@ TEST(PrefetchTest, RunsAheadByItsBufferAndEndsWithItsIterator) {
 
 class CacheTest : public ::testing::Test {
  protected:
-  CacheTest() { std::filesystem::create_directories(dir_); }
-  ~CacheTest() override { std::filesystem::remove_all(dir_); }
   Dataset Counted(int64_t n) {
     const auto count = [this](const Element& element) -> Element {
       ++calls_;
@@ -277,7 +276,7 @@ class CacheTest : public ::testing::Test {
     };
     return Dataset::Range(n).Map(count, kInt64Scalar);
   }
-  const std::string dir_ = ::testing::TempDir() + "cohort_cache_" + std::to_string(getpid());
+  const testing::TempFolder folder_;
   std::atomic<int> calls_ = 0;
 };
 
@@ -304,7 +303,7 @@ TEST_F(CacheTest, WhatIsShuffledBeforeItStaysInOrderForEver) {
 }
 
 TEST_F(CacheTest, FileServesOtherDescriptions) {
-  const std::string file = dir_ + "/numbers";
+  const std::string file = folder_ / "numbers";
   EXPECT_EQ(Scalars(Counted(5).Cache(file).Repeat(2)).size(), 10u);
   EXPECT_EQ(calls_, 5);
   EXPECT_TRUE(FileExists(file + ".cache"));
@@ -314,12 +313,12 @@ TEST_F(CacheTest, FileServesOtherDescriptions) {
 }
 
 TEST_F(CacheTest, FileOfAnUnfinishedPassIsRemoved) {
-  EXPECT_EQ(Scalars(Counted(5).Cache(dir_ + "/part").Take(2)).size(), 2u);
-  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+  EXPECT_EQ(Scalars(Counted(5).Cache(folder_ / "part").Take(2)).size(), 2u);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 TEST_F(CacheTest, DamagedFilesAreTold) {
-  const std::string file = dir_ + "/numbers";
+  const std::string file = folder_ / "numbers";
   Scalars(Dataset::Range(5).Cache(file));
   const std::string bytes = ReadFile(file + ".cache");
   for (size_t size = 0; size < bytes.size(); size += 3) {

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/testing/drain.h"
@@ -144,11 +144,10 @@ TEST(PositionErrorTest, DamagedBytesAreRefusedAndTheIteratorStaysWhereItWas) {
 }
 
 TEST(PositionTest, FileCacheCanBeLeftAndFoundAgain) {
-  const std::string dir = ::testing::TempDir() + "cohort_position_" + std::to_string(getpid());
-  std::filesystem::create_directories(dir);
-  const auto make = [&](const std::string& file) { return Dataset::Range(6).Cache(dir + file).Repeat(2); };
+  const testing::TempFolder folder;
+  const auto make = [&](const std::string& file) { return Dataset::Range(6).Cache(folder / file).Repeat(2); };
   for (int at = 0; at <= 12; ++at) {
-    const std::string file = "/" + std::to_string(at);
+    const std::string file = std::to_string(at);
     std::string position;
     {
       const auto saved = make(file).MakeIterator();
@@ -159,7 +158,6 @@ TEST(PositionTest, FileCacheCanBeLeftAndFoundAgain) {
     restored->Restore(position);
     EXPECT_EQ(Drain(*restored).size(), static_cast<size_t>(12 - at));
   }
-  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

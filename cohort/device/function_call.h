@@ -29,8 +29,8 @@ class CompiledFunction {
   virtual void CallAsync(const KernelContext& ctx, StepMode mode, std::vector<Tensor> args, Done done) = 0;
 };
 
-// Compiles functions for kernels, which call Compile in their constructors. The plan of these kernels owns the
-// compiler. Not thread-safe.
+// Compiles functions for kernels, which call Compile in their constructors. The plan of a partition owns the compiler.
+// The kernels in the functions use the same one. Not thread-safe.
 class FunctionCompiler {
  public:
   virtual ~FunctionCompiler() = default;

@@ -61,18 +61,20 @@ class KernelContext {
   // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" for error messages. If the node is in the body of
   // a function, adds the functions that were called.
   std::string Describe() const;
-  // Returns the allocator for this kernel: of the device's memory, or of host memory for a host kernel. Only the thread
-  // that runs Compute or ComputeAsync may use it, and only until that call returns.
+  // Returns the allocator for this kernel: of the device's memory, or of host memory for a host kernel. During Compute,
+  // only the thread that runs Compute may use it. An AsyncOpKernel may use it on any thread until it calls `done`.
   Allocator& allocator() const { return *allocator_; }
   // Used by the executor. Sets another allocator of the same memory space.
   void set_allocator(Allocator& allocator) { allocator_ = &allocator; }
   // Returns how many OpenMP threads the kernel may use now. It is 1 on every thread but the compute thread.
   int num_threads() const { return num_threads_; }
   void set_num_threads(int n) { num_threads_ = n; }
-  // For kernels that call functions: the mode in which the function is to run, and whether this node changes variables,
-  // so that the step is inside the task's update gate while the node runs.
+  // For kernels that call functions. Returns the mode in which the function is to run.
   StepMode mode() const { return mode_; }
+  // For kernels that call functions. Returns whether this node changes variables. If it does, the step is inside the
+  // task's update gate while the node runs.
   bool in_update_gate() const { return in_update_gate_; }
+  // Used by the executor. Sets what the two functions above return.
   void SetCallInfo(StepMode mode, bool in_update_gate) {
     mode_ = mode;
     in_update_gate_ = in_update_gate;

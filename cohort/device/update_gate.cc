@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/update_observer.h"
@@ -46,7 +47,7 @@ void UpdateGate::LeaveStep() {
 }
 
 void UpdateGate::Close(std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = DeadlineAfter(timeout);
   int left;
   std::vector<std::function<void()>> entered;
   {

@@ -43,9 +43,9 @@ struct COHORT_EXPORT UpdateRecord {
   std::vector<Tensor> inputs;
 };
 
-// The updates that one step has applied on one device of the task without waiting in between. Most steps make one set.
-// A step that waits between two of its updates, because the second one needs a value from another task, makes one set
-// before and one after the wait; both have the step's sequence number.
+// The updates that one step has applied on one device of the task without a wait or a send in between. Most steps make
+// one set. A step that waits between two of its updates, because the second one needs a value from another task, or
+// that sends a value between them, makes one set before and one after it; both have the step's sequence number.
 struct COHORT_EXPORT UpdateSet {
   int64_t position = 0;  // 1, 2, 3... in the order in which the sets of the task were applied
   StepOrigin origin;     // whose step it was; empty if a test has run a plan by itself
@@ -62,8 +62,10 @@ struct COHORT_EXPORT UpdateSet {
 // after the other, with the kernels of the same ops to variables that were equal at the start, then the variables are
 // equal afterwards, bit for bit.
 //
-// Each set comes exactly once. It comes before the step is acknowledged, before values that depend on the set leave the
-// task, and before the step leaves the update gate; so a checkpoint contains exactly the sets that came before its cut.
+// Each set comes exactly once. It comes before the step is acknowledged, before the step sends a value that depends on
+// the set to another device or task, and before the step leaves the update gate; so a checkpoint contains exactly the
+// sets that came before its cut. Only the step itself waits for that: another step may read a variable, and send its
+// value, before the set that has changed the variable comes.
 // Updates that were not applied, because their step had failed or was cancelled, are in no set. To clear a container
 // is not an update.
 //

@@ -24,30 +24,24 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
 
-class StrategyTest : public ::testing::Test {
+template <typename Base>
+class WithGraph : public Base {
  protected:
-  StrategyTest() { RegisterAll(); }
-  std::unique_ptr<Session> Open(const StrategyPtr& strategy) {
-    auto session = std::make_unique<Session>(graph_, strategy->session_target(), strategy->session_config({}));
-    session->Run(ops::GlobalVariablesInitializer(graph_));
-    return session;
-  }
-  Graph graph_;
-};
-
-class StrategyOnDevicesTest : public testing::DeviceKindTest {
- protected:
-  StrategyOnDevicesTest() {
-    RegisterAll();
-    RegisterTestBackend();
-  }
-  static std::vector<std::string> devices() { return {device(0), device(1), device(2)}; }
+  WithGraph() { RegisterAll(); }
   std::unique_ptr<Session> Open(const StrategyPtr& strategy) {
     auto session = strategy->OpenSession(graph_);
     session->Run(ops::GlobalVariablesInitializer(graph_));
     return session;
   }
   Graph graph_;
+};
+
+using StrategyTest = WithGraph<::testing::Test>;
+
+class StrategyOnDevicesTest : public WithGraph<testing::DeviceKindTest> {
+ protected:
+  StrategyOnDevicesTest() { RegisterTestBackend(); }
+  static std::vector<std::string> devices() { return {device(0), device(1), device(2)}; }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, StrategyOnDevicesTest, testing::AllDeviceKinds(), testing::DeviceKindName);
 

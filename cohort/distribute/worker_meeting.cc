@@ -16,9 +16,9 @@
 namespace cohort::distribute {
 namespace {
 
-// A process's message to all others: a text, or the reason why it has failed (`code` is then not OK).
+// A process's message to all others: a text, or the reason why it has failed.
 struct Announcement {
-  Code code = Code::kOk;
+  Status failure;
   std::string text;
 };
 
@@ -31,7 +31,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 std::string Encode(const Announcement& announcement) {
   WireWriter out;
-  out.Varint(static_cast<uint64_t>(announcement.code));
+  PutStatus(out, announcement.failure);
   out.String(announcement.text);
   return out.Take();
 }
@@ -39,7 +39,7 @@ std::string Encode(const Announcement& announcement) {
 Announcement DecodeAnnouncement(const std::string& bytes) {
   WireReader in(bytes);
   Announcement announcement;
-  announcement.code = static_cast<Code>(in.Varint(static_cast<uint64_t>(Code::kUnauthenticated)));
+  announcement.failure = GetStatus(in);
   announcement.text = in.String();
   in.ExpectEnd();
   return announcement;
@@ -134,14 +134,16 @@ Tensor WorkerMeeting::GatherTensor(const Tensor& mine, const RunOptions& run) {
 
 std::vector<std::string> WorkerMeeting::Gather(const std::string& mine) {
   if (size() == 1) return {mine};
-  return TextsOf(GatherBytes(Encode(Announcement{Code::kOk, mine})));
+  return TextsOf(GatherBytes(Encode(Announcement{{}, mine})));
 }
 
 std::vector<std::string> WorkerMeeting::TextsOf(const std::vector<std::string>& announcements) const {
   std::vector<std::string> texts;
   for (const std::string& bytes : announcements) {
     Announcement theirs = DecodeAnnouncement(bytes);
-    if (theirs.code != Code::kOk) ThrowError(theirs.code, FailureOf(static_cast<int>(texts.size()), theirs.text));
+    if (const Status& failure = theirs.failure; !failure.ok()) {
+      ThrowError(failure.code(), FailureOf(static_cast<int>(texts.size()), failure.message()));
+    }
     texts.push_back(std::move(theirs.text));
   }
   return texts;
@@ -150,7 +152,7 @@ std::vector<std::string> WorkerMeeting::TextsOf(const std::vector<std::string>& 
 void WorkerMeeting::AnnounceFailure(const Status& why) {
   if (size() == 1) return;
   try {
-    GatherBytes(Encode(Announcement{why.code(), why.message()}), {.timeout = kAnnouncementTime});
+    GatherBytes(Encode(Announcement{why, ""}), {.timeout = kAnnouncementTime});
   } catch (const Error& error) {
     LogInfo("distribute", "other workers may not hear why this one fails: ", error.what());
   }
@@ -200,7 +202,7 @@ void WorkerMeeting::ExpectAgreement(const std::string& what, const Facts& facts)
   if (size() == 1) return;
   std::vector<std::string> announcements;
   try {
-    announcements = GatherBytes(Encode(Announcement{Code::kOk, Encode(facts)}));
+    announcements = GatherBytes(Encode(Announcement{{}, Encode(facts)}));
   } catch (const Error& error) {
     ThrowError(error.code(), StrCat(what, "; got no answer of all: ", error.what(),
                                     "; let every worker make the same calls in the same order"));

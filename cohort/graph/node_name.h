@@ -2,7 +2,6 @@
 // called the function.
 #pragma once
 
-#include <concepts>
 #include <ostream>
 #include <string>
 #include <string_view>

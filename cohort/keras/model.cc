@@ -3,6 +3,7 @@
 #include "cohort/keras/model.h"
 
 #include <iostream>
+#include <map>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -130,9 +131,9 @@ std::vector<std::string> Model::WeightNames() const { return trainer_->WeightNam
 
 std::vector<std::string> Model::TrainableWeightNames() const {
   std::vector<std::string> names;
-  state_->engine().UpdateTrainable();
+  const std::map<std::string, bool> trainable = state_->engine().TrainableWeights();
   for (const ModelWeight& weight : state_->engine().weights()) {
-    if (weight.trainable) names.push_back(weight.path);
+    if (trainable.at(weight.path)) names.push_back(weight.path);
   }
   return names;
 }

@@ -45,14 +45,7 @@ const std::string& ModelLayer::class_name() const { return layer_->class_name();
 bool ModelLayer::trainable() const { return layer_->trainable(); }
 void ModelLayer::SetTrainable(bool trainable) const { layer_->SetTrainable(trainable); }
 
-std::vector<size_t> ModelLayer::Weights() const {
-  std::vector<size_t> found;
-  const std::vector<ModelWeight>& weights = model_->engine().weights();
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i].path.rfind(path_ + "/", 0) == 0) found.push_back(i);
-  }
-  return found;
-}
+std::vector<size_t> ModelLayer::Weights() const { return WeightsBelow(model_->engine().weights(), path_); }
 
 std::vector<Tensor> ModelLayer::GetWeights() const {
   const std::vector<Tensor> all = model_->engine().GetWeights();

@@ -37,8 +37,8 @@ class COHORT_EXPORT ModelLayer {
   // Freezes the layer (false) or lets it be trained (true), as Keras does, in all models that have the layer. The
   // optimizer does not change the weights of a frozen layer, no gradients of them are computed, and their regularizers
   // add nothing to the loss. A frozen BatchNormalization computes as in inference and keeps its statistics. If the
-  // layer is a model, does the same for all layers in it. A model that is compiled already obeys only after its next
-  // Compile. Until then Fit trains as before, and logs a warning.
+  // layer is a model, does the same for all layers in it. As in Keras, a model that was fitted since its last Compile
+  // obeys only after its next Compile. Until then Fit and Evaluate work as before, and Fit logs a warning.
   void SetTrainable(bool trainable) const;
 
   // Returns the weights of the layer and of all layers inside of it, in the model's order.

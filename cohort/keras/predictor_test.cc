@@ -3,15 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <latch>
 #include <optional>
 #include <thread>
 #include <vector>
 
-#include "cohort/core/file.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
@@ -55,12 +53,8 @@ Tensor Words(int64_t examples) {
 
 class PredictorFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = StrCat(::testing::TempDir(), "cohort_predictor_", getpid());
-    CreateDirectories(folder);
-  }
-  std::string Path(const std::string& name) const { return folder + "/" + name; }
-  std::string folder;
+  std::string Path(const std::string& name) const { return folder / name; }
+  const testing::TempFolder folder;
 };
 
 TEST_F(PredictorFileTest, EightThreadsGetWhatTheModelPredicts) {

@@ -1,5 +1,8 @@
 #include "cohort/keras/summary_table.h"
 
+#include <algorithm>
+#include <map>
+
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/training/model_state.h"
 
@@ -72,7 +75,6 @@ std::string SummaryTable(const std::string& title, const std::vector<SummaryRow>
 
 std::string SummaryOf(ModelState& state) {
   ModelEngine& engine = state.engine();
-  engine.UpdateTrainable();
   const std::vector<LayerInstance::LayerValues> values = engine.step_values();
   const std::vector<LayerGraph::LayerStep>& steps = engine.layers().steps();
   const bool chain = engine.layers().class_name() == "Sequential";
@@ -91,15 +93,15 @@ std::string SummaryOf(ModelState& state) {
     }
     SummaryRow row = {values[i].path, steps[i].layer->class_name(), {}, 0, connected};
     for (const Output& output : values[i].outputs) row.outputs.push_back(output.shape());
-    for (const ModelWeight& weight : engine.weights()) {
-      const bool inside = weight.layer == row.name || weight.layer.rfind(row.name + "/", 0) == 0;
-      if (inside) row.params += weight.spec.shape.num_elements();
+    for (const size_t w : WeightsBelow(engine.weights(), row.name)) {
+      row.params += engine.weights()[w].spec.shape.num_elements();
     }
     rows.push_back(std::move(row));
   }
   SummaryTotals totals;
+  const std::map<std::string, bool> trainable = engine.TrainableWeights();
   for (const ModelWeight& weight : engine.weights()) {
-    (weight.trainable ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
+    (trainable.at(weight.path) ? totals.trainable : totals.non_trainable) += weight.spec.shape.num_elements();
   }
   return SummaryTable(state.name(), rows, totals, !chain);
 }

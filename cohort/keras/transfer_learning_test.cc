@@ -1,13 +1,11 @@
 // Layers that are looked up in a model, frozen, and used in a further model with their weights.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
 
-#include "cohort/core/file.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/normalization_layers.h"
@@ -55,12 +53,8 @@ Model Continued(const Model& base) {
 
 class TransferLearningTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = StrCat(::testing::TempDir(), "cohort_transfer_", getpid());
-    CreateDirectories(folder);
-  }
-  std::string Path(const std::string& name) const { return folder + "/" + name; }
-  std::string folder;
+  std::string Path(const std::string& name) const { return folder / name; }
+  const testing::TempFolder folder;
 };
 
 TEST(ModelLayerTest, LayersAreFoundByNameAndInOrder) {
@@ -159,6 +153,15 @@ TEST(ModelLayerTest, InputsOfAnotherShapeAndWeightsOfTwoModelsAreRefused) {
               AllOf(HasSubstr("weights of one model"), HasSubstr("model 'base'"), HasSubstr("model 'continued'")));
 }
 
+TEST(ModelLayerTest, ASequentialThatCannotTakeTheWeightsIsRefusedAgain) {
+  const Sequential base = Base();
+  Sequential chain({base.GetLayer("wide"), Dense(2)});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { chain.Build(Shape{-1, 4}); }), HasSubstr("'wide/kernel'")) << i;
+    EXPECT_FALSE(chain.built());
+  }
+}
+
 TEST_F(TransferLearningTest, AFrozenBaseStaysBitForBitAndTheHeadLearns) {
   Base().Save(Path("base.keras"));
   Model base = LoadModel(Path("base.keras"));
@@ -222,7 +225,7 @@ TEST(FreezeTest, TheNextCompileObeysAndUntilThenFitWarns) {
   Train(base, 2, 1);
   Train(base, 2, 1);
   const std::string warnings = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(warnings, HasSubstr("layers of model 'base' were frozen or freed since it was compiled"));
+  EXPECT_THAT(warnings, HasSubstr("layers of model 'base' were frozen or freed since it was first fitted"));
   EXPECT_EQ(warnings.find("frozen or freed"), warnings.rfind("frozen or freed")) << "warned once";
   EXPECT_NE(Values(base.GetLayer("wide").GetWeights())[0], wide);
   base.Compile(kCompiled);
@@ -233,6 +236,28 @@ TEST(FreezeTest, TheNextCompileObeysAndUntilThenFitWarns) {
   base.Compile(kCompiled);
   Train(base, 2);
   EXPECT_NE(Values(base.GetLayer("wide").GetWeights())[0], frozen);
+}
+
+// A layer with a layer inside of it.
+class Wrapped final : public Layer {
+ public:
+  explicit Wrapped(const LayerRef& inner) : Layer("Wrapped"), inner_(inner) {}
+  Output Call(CallContext& ctx, Output x) const override { return ctx.Call(*inner_, x); }
+
+ private:
+  const LayerRef inner_;
+};
+
+TEST(FreezeTest, FitWarnsOfALayerInsideOfALayerToo) {
+  RegisterAll();
+  const LayerRef inner = Dense(2);
+  Sequential model({Input(Shape{3}), MakeLayer<Wrapped>(inner)});
+  model.Compile(kCompiled);
+  Train(model, 2, 1);
+  inner.SetTrainable(false);
+  ::testing::internal::CaptureStderr();
+  Train(model, 2, 1);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("were frozen or freed"));
 }
 
 TEST(FreezeTest, AModelPassesItOnAndAFrozenOuterModelFreezesAll) {
@@ -258,6 +283,30 @@ TEST(FreezeTest, RegularizersOfFrozenLayersAddNothingToTheLoss) {
   model.GetLayer("dense").SetTrainable(false);
   model.Compile({.loss = "mse"});
   EXPECT_EQ(FindLog(model.Evaluate(batch, {.verbose = 0}), "loss").value(), 0);
+}
+
+// The first training since Compile decides for training and evaluation.
+TEST(FreezeTest, FitAndEvaluateHaveTheSameLayersFrozen) {
+  RegisterAll();
+  Sequential model({Input(Shape{3}), Dense(1, {.kernel_regularizer = regularizers::L2(10.0), .name = "dense"})},
+                   {.seed = 2});
+  const ModelData batch(Tensor::Zeros(DType::kFloat32, Shape{2, 3}), Tensor::Zeros(DType::kFloat32, Shape{2, 1}));
+  const auto loss = [&] { return FindLog(model.Evaluate(batch, {.verbose = 0}), "loss").value(); };
+  const CompileOptions compiled = {.optimizer = SGD({.learning_rate = 0.001}), .loss = "mse"};
+  model.Compile(compiled);
+  EXPECT_GT(loss(), 0.1);
+  model.GetLayer("dense").SetTrainable(false);
+  EXPECT_EQ(loss(), 0) << "nothing was trained yet";
+  EXPECT_EQ(FindLog(model.TrainOnBatch(batch), "loss").value(), 0);
+  model.GetLayer("dense").SetTrainable(true);
+  EXPECT_THAT(model.TrainableWeightNames(), ElementsAre("dense/kernel", "dense/bias"));
+  EXPECT_EQ(FindLog(model.TrainOnBatch(batch), "loss").value(), 0);
+  EXPECT_EQ(loss(), 0);
+  model.Compile(compiled);
+  EXPECT_GT(FindLog(model.TrainOnBatch(batch), "loss").value(), 0.1);
+  model.GetLayer("dense").SetTrainable(false);
+  EXPECT_TRUE(model.TrainableWeightNames().empty());
+  EXPECT_GT(loss(), 0.1) << "evaluated for the first time, after the training";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
@@ -32,16 +33,15 @@ OpDef WithKeys(OpDef def) {
       .Stateful();
 }
 
-ops::CollectiveKeys KeysOf(const Node& node) {
-  ops::CollectiveKeys keys;
-  keys.group_size = node.attr<int64_t>("group_size");
-  keys.group_key = node.attr<int64_t>("group_key");
-  keys.instance_key = node.attr<int64_t>("instance_key");
-  if (node.has_attr(kMembers)) keys.members = node.attr<std::vector<std::string>>(kMembers);
-  if (node.has_attr(kGeneration)) keys.generation = node.attr<int64_t>(kGeneration);
-  keys.timeout = std::chrono::milliseconds(std::lround(1000.0 * node.attr<float>("timeout_seconds")));
-  keys.communication_hint = node.attr<std::string>("communication_hint");
-  return keys;
+// The longest time of a collective, from the attribute timeout_seconds.
+std::chrono::milliseconds TimeoutOf(const Node& node) {
+  const float seconds = node.attr<float>("timeout_seconds");
+  if (!(seconds >= 0) || std::isinf(seconds)) {
+    throw InvalidArgumentError(StrCat("[collective] expected timeout_seconds of at least 0 (0: no limit); got ",
+                                      seconds, " in ", node.Describe()));
+  }
+  const double longest = static_cast<double>(kLongestLimit.count());
+  return std::chrono::milliseconds(std::llround(std::min(1000.0 * static_cast<double>(seconds), longest)));
 }
 
 NodeBuilder&& WithKeys(NodeBuilder&& builder, const ops::CollectiveKeys& keys) {
@@ -50,6 +50,10 @@ NodeBuilder&& WithKeys(NodeBuilder&& builder, const ops::CollectiveKeys& keys) {
   if (members > 0 && members != size) {
     throw InvalidArgumentError(StrCat("[collective] expected the names of ", size, " members (group_size) of group ",
                                       keys.group_key, "; got ", members));
+  }
+  if (keys.timeout.count() < 0) {
+    throw InvalidArgumentError(StrCat("[collective] expected a timeout of at least 0 (0: no limit) for group ",
+                                      keys.group_key, "; got ", keys.timeout.count(), " ms"));
   }
   if (members > 0) builder.Attr(kMembers, keys.members).Attr(kGeneration, keys.generation);
   builder.Attr("group_size", size)
@@ -113,7 +117,7 @@ void ReduceGradient(GradientContext& c) {
   for (const Node* other : c.graph().nodes()) {
     if (other->has_attr(kGradientOf) && other->attr<std::string>(kGradientOf) == node.name()) ++number;
   }
-  ops::CollectiveKeys keys = KeysOf(node);
+  ops::CollectiveKeys keys = ops::KeysOf(node);
   keys.instance_key += number * kGradient;
   c.SetInput(0, Reduction("CollectiveReduce", c.grad(0), keys, "Add", c.attr<std::string>("final_op"))
                     .Attr(kGradientOf, node.name())
@@ -172,6 +176,18 @@ void RegisterCollectiveOps(OpRegistry& registry) {
 }
 
 namespace ops {
+
+CollectiveKeys KeysOf(const Node& node) {
+  CollectiveKeys keys;
+  keys.group_size = node.attr<int64_t>("group_size");
+  keys.group_key = node.attr<int64_t>("group_key");
+  keys.instance_key = node.attr<int64_t>("instance_key");
+  if (node.has_attr(kMembers)) keys.members = node.attr<std::vector<std::string>>(kMembers);
+  if (node.has_attr(kGeneration)) keys.generation = node.attr<int64_t>(kGeneration);
+  keys.timeout = TimeoutOf(node);
+  keys.communication_hint = node.attr<std::string>("communication_hint");
+  return keys;
+}
 
 int64_t NextInstanceKey(const Graph& graph) {
   int64_t last = 0;

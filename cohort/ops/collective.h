@@ -8,9 +8,10 @@
 //   Such a group does not form by itself.
 // `instance_key` tells the collectives of a group apart. It is fixed when the graph is built. All members of one
 // collective must have the same instance_key. Programs that build equal graphs get equal numbers from NextInstanceKey.
-// In one step, all members of a group have to run the same collectives, in a graph and in each body of a function. If a
-// member runs other collectives, the group fails, and the error names the first difference. The names of the nodes are
-// not compared. So if a member has exchanged two collectives with equal signatures, this is not detected.
+// In one step, all members of a group have to run the same collectives. Members compare the collectives of their
+// partitions, and, if functions are called, the collectives of each function's body. If they differ, the group fails,
+// and the error names the first difference. The names of the nodes are not compared. So if a member has exchanged two
+// collectives with equal signatures, this is not detected.
 #pragma once
 
 #include <chrono>
@@ -36,6 +37,10 @@ struct COHORT_EXPORT CollectiveKeys {
   // "gloo", ...
   std::string communication_hint = "auto";
 };
+
+// Returns the keys of a collective node. A timeout of more than a century becomes a century. Throws
+// InvalidArgumentError if the node's timeout_seconds is negative, infinite or not a number.
+COHORT_EXPORT CollectiveKeys KeysOf(const Node& node);
 
 // Returns one more than the largest instance_key in the graph, or 1 if there is none. The keys of gradients do not
 // count.

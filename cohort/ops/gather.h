@@ -11,8 +11,8 @@
 
 namespace cohort::ops {
 
-// Returns params[..., indices, ...] along `axis`, with the shape params[:axis] + indices + params[axis+1:]. With
-// `batch_dims` b, params and indices have the same first b dimensions, and each index looks up only in its own part of
+// Returns params[..., indices, ...] along `axis`, with the shape params[:axis] + indices[b:] + params[axis+1:]. b is
+// `batch_dims`: params and indices have the same first b dimensions, and each index looks up only in its own part of
 // params. An index outside [0, dim) fails the step with InvalidArgumentError, which names the index. If `axis` is 0,
 // the gradient of `params` is sparse.
 COHORT_EXPORT Output Gather(Output params, const Operand& indices, int axis = 0, int batch_dims = 0,

@@ -55,6 +55,14 @@ struct Inputs {
     ftrl = {s, s, s, s};
   }
   Output Of(DType dtype, const Shape& shape) { return Placeholder(g, dtype, shape); }
+  Variable OfParts(const std::vector<Variable>& variables) {
+    VariableRequest request;
+    request.name = "parts";
+    request.shape = Shape{4, 6};
+    std::vector<VariableInfo*> infos;
+    for (const Variable& variable : variables) infos.push_back(variable.info());
+    return Variable(MakeVariableOfParts(g, request, infos));
+  }
 
   Graph g;
   Output x = Of(DType::kFloat32, Shape{4, 6});
@@ -75,6 +83,9 @@ struct Inputs {
   Variable w1{g, Tensor::Zeros(DType::kFloat32, Shape{4, 6}), {.name = "w1"}};
   Variable w2{g, Tensor::Zeros(DType::kFloat32, Shape{4, 6}), {.name = "w2"}};
   Variable w3{g, Tensor::Zeros(DType::kFloat32, Shape{4, 6}), {.name = "w3"}};
+  // Consists of two parts of two rows.
+  Variable parts = OfParts({Variable(g, Tensor::Zeros(DType::kFloat32, Shape{2, 6}), {.name = "part_0"}),
+                            Variable(g, Tensor::Zeros(DType::kFloat32, Shape{2, 6}), {.name = "part_1"})});
   Output h = w.handle(), h1 = w1.handle(), h2 = w2.handle(), h3 = w3.handle();
   Output list = EmptyTensorList(g, DType::kFloat32, Shape{});
   CollectiveKeys keys;
@@ -297,6 +308,11 @@ std::vector<Case> StateCases() {
       CASE(in.w.Assign(in.x, name)),
       CASE(in.w.AssignAdd(in.x, name)),
       CASE(in.w.AssignSub(in.x, name)),
+      CASE(in.parts.Read(name)),
+      CASE(in.parts.Gather(in.i, name)),
+      CASE(in.parts.Assign(in.x, name)),
+      CASE(in.parts.AssignAdd(in.x, name)),
+      CASE(in.parts.AssignSub(in.x, name)),
       CASE(ResourceApplyGradientDescent(in.h, in.s, in.x, name)),
       CASE(ResourceApplyMomentum(in.h, in.h1, in.s, in.x, in.s, false, name)),
       CASE(ResourceApplyKerasMomentum(in.h, in.h1, in.s, in.x, in.s, false, name)),
@@ -366,6 +382,26 @@ TEST(CompositeNamesTest, TheNameIsThePrefix) {
   EXPECT_EQ(ReportUninitializedVariables(in.g, "report").node->name().rfind("report/", 0), 0u);
   const Output last = Dropout(in.x, 0.5);
   EXPECT_EQ(last.node->site().line, __LINE__ - 1);
+}
+
+// A variable of parts adds many nodes for one call. All have the line of the call.
+TEST(CompositeNamesTest, EveryNodeForAVariableOfPartsHasTheLine) {
+  RegisterOps();
+  Inputs in;
+  const auto check = [&in](size_t before, int line) {
+    const std::vector<Node*> nodes = in.g.nodes();
+    EXPECT_GT(nodes.size(), before + 2);
+    for (size_t i = before; i < nodes.size(); ++i) EXPECT_EQ(nodes[i]->site().line, line) << nodes[i]->Describe();
+  };
+  size_t before = in.g.nodes().size();
+  in.parts.AssignAdd(in.x);
+  check(before, __LINE__ - 1);
+  before = in.g.nodes().size();
+  in.parts.Read();
+  check(before, __LINE__ - 1);
+  before = in.g.nodes().size();
+  in.parts.Gather(in.i);
+  check(before, __LINE__ - 1);
 }
 
 }  // namespace

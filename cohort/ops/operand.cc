@@ -148,7 +148,7 @@ Output Operand::In(Graph& graph, DType dtype, const std::string& whose) const {
   if (!is_number()) return output();
   const std::optional<Tensor> tensor = number().As(dtype);
   if (!tensor) FailNumber(number(), dtype, whose);
-  return graph.Op("Const").Attr("value", *tensor).Attr("dtype", dtype).Finish1();
+  return graph.Op("Const").At(site_).Attr("value", *tensor).Attr("dtype", dtype).Finish1();
 }
 
 NodeBuilder Op(const std::string& op, const std::vector<Operand>& args, const NodeName& name) {

@@ -1,16 +1,16 @@
-// Operand: an argument of the functions of ops/ for an input of an op: a value of the graph, or a number of C++.
+// Operand: a value of the graph, or a number of C++. The functions of ops/ take Operands as the inputs of an op.
 //
 //   ops::Maximum(x, 0);    2 * x + 1;    x > 0.5;    counter.AssignAdd(1);
 //
-// A number becomes a constant of the dtype that the op's other inputs require:
+// A number becomes a constant of the dtype that the op or its other inputs require:
 // - In an integer dtype it has to be a whole number in the dtype's range: 2.0 is accepted. For 0.5, or 300 as uint8,
 //   the function throws InvalidArgumentError that names the number, the dtype, the op and the other input.
 // - In a floating dtype it is rounded to the nearest value, as in TensorFlow: 0.1, or 16777217 as float32. For a finite
 //   number beyond the dtype's range, the function throws InvalidArgumentError. 0.1f is a float: as float64 it is
 //   0.10000000149.
 // - In the dtype bool it has to be true or false. No other dtype accepts true and false.
-// If no other input decides the dtype, the C++ type does: float gives float32, double float64, uint8_t uint8. Other
-// integer types give int32 if int32 holds all values of the type, else int64.
+// If neither decides the dtype, the C++ type does: float gives float32, double float64, uint8_t uint8. Other integer
+// types give int32 if int32 holds all values of the type, else int64.
 #pragma once
 
 #include <concepts>
@@ -87,8 +87,8 @@ class COHORT_EXPORT Operand {
   DType dtype() const { return is_number() || !output().valid() ? DType::kInvalid : output().dtype(); }
   // Returns the source line that made the operand: the line of the call or of the operator with this argument.
   const CallSite& site() const { return site_; }
-  // Returns the value in `graph`. A number becomes a constant of `dtype`. Throws InvalidArgumentError if the dtype
-  // cannot hold the number; the message says that it is the dtype of `whose`.
+  // Returns output(), or for a number a new constant of `dtype` in `graph`. Throws InvalidArgumentError if the dtype
+  // cannot hold the number. `whose` is for the message: what has this dtype, such as "variable 'w'".
   Output In(Graph& graph, DType dtype, const std::string& whose) const;
 
  private:

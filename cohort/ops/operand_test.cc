@@ -110,6 +110,14 @@ TEST_F(OperandTest, NumbersStandWhereValuesMay) {
   EXPECT_THAT(Values<float>(ops::Pad(x, {{1, 0}}, 9)), ElementsAre(9, -1, 0.5f, 2));
 }
 
+TEST_F(OperandTest, TheConstantOfANumberHasTheLineOfTheNumber) {
+  const Output x = Vector<float>({1});
+  const Output sum = x + 1;
+  EXPECT_EQ(sum.node->inputs()[1].node->site().line, __LINE__ - 1);
+  const Output largest = ops::Maximum(x, 0);
+  EXPECT_EQ(largest.node->inputs()[1].node->site().line, __LINE__ - 1);
+}
+
 TEST_F(OperandTest, OneIntegerIsAListOfOne) {
   const Output x = ops::Const(graph_, std::vector<float>{1, 2, 3, 4}, Shape{2, 2});
   EXPECT_THAT(Values<float>(ops::Sum(x, 1)), ElementsAre(3, 7));

@@ -31,7 +31,7 @@ COHORT_EXPORT Output VariableShape(Output handle, DType out_type = DType::kInt32
 COHORT_EXPORT Output ResourceGather(Output handle, const Operand& indices, const NodeName& name = "ResourceGather");
 // Add a node that changes rows: variable[indices[i]] += updates[i] (Add), -= (Sub), or = (Update). `updates` is a
 // scalar, or has the shape indices.shape + variable.shape[1:]. With Add and Sub, all updates of a repeated index are
-// applied.
+// applied. With Update, the last one stays.
 COHORT_EXPORT Node* ResourceScatterAdd(Output handle, const Operand& indices, const Operand& updates,
                                        const NodeName& name = "ResourceScatterAdd");
 COHORT_EXPORT Node* ResourceScatterSub(Output handle, const Operand& indices, const Operand& updates,
@@ -39,9 +39,10 @@ COHORT_EXPORT Node* ResourceScatterSub(Output handle, const Operand& indices, co
 COHORT_EXPORT Node* ResourceScatterUpdate(Output handle, const Operand& indices, const Operand& updates,
                                           const NodeName& name = "ResourceScatterUpdate");
 
-// Returns the dtype attribute of the VarHandleOp behind `handle`. Throws InvalidArgumentError if there is no such node.
+// Returns the dtype of the variable of `handle`. Throws InvalidArgumentError if `handle` is not a resource, or if the
+// dtype is not known.
 COHORT_EXPORT DType VariableDType(Output handle);
-// Returns the shape attribute of the VarHandleOp behind `handle`. Throws what VariableDType throws.
+// Returns the shape of the variable of `handle`, or UnknownRank if it is not known. Requires: `handle` is valid.
 COHORT_EXPORT Shape VariableShapeOf(Output handle);
 
 }  // namespace cohort::ops

@@ -1,5 +1,6 @@
 #include "cohort/ops/variables.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -28,13 +29,18 @@ std::vector<int64_t> RowsOfParts(const std::vector<Variable>& parts) {
   return rows;
 }
 
-// Adds one node a part with its rows of `value`; the result has run when all have.
+// Adds a node for each part that gets the part's rows of `value`. Returns a node, called `name`, that has run when all
+// have.
 template <typename Update>
-Node* UpdateParts(const std::vector<Variable>& parts, Output value, const Update& update) {
-  const std::vector<Output> values = SplitV(value, RowsOfParts(parts), 0);
+Node* UpdateParts(const Variable& variable, const Operand& value, const NodeName& name, const Update& update) {
+  const Output whole = value.In(variable.graph(), variable.dtype(), variable.name());
+  Graph& graph = whole.graph();
+  const CallSiteScope site(graph, name.site());
+  const std::vector<Variable> parts = variable.parts();
+  const std::vector<Output> values = SplitV(whole, RowsOfParts(parts), 0);
   std::vector<Node*> updates;
   for (size_t i = 0; i < parts.size(); ++i) updates.push_back(update(parts[i], values[i]));
-  return Group(value.graph(), updates, "update_parts");
+  return Group(graph, updates, name);
 }
 
 // The part in which each index lies, int32.
@@ -48,8 +54,9 @@ Output PartOfIndex(const std::vector<Variable>& parts, Output indices) {
   return Cast(number, DType::kInt32);
 }
 
-Output GatherParts(const std::vector<Variable>& parts, Output indices) {
+Output GatherParts(const std::vector<Variable>& parts, Output indices, const NodeName& name) {
   Graph& graph = indices.graph();
+  const CallSiteScope site(graph, name.site());
   const Output flat = Reshape(indices, std::vector<int64_t>{-1});
   const int count = static_cast<int>(parts.size());
   const Output numbers = PartOfIndex(parts, flat);
@@ -67,7 +74,7 @@ Output GatherParts(const std::vector<Variable>& parts, Output indices) {
   std::vector<Output> shape = {ShapeOf(indices)};
   const std::vector<int32_t> dims(row.dims().begin() + 1, row.dims().end());
   if (!dims.empty()) shape.push_back(Const(graph, dims));
-  return Reshape(merged, shape.size() == 1 ? shape[0] : Concat(shape, 0));
+  return Reshape(merged, shape.size() == 1 ? shape[0] : Concat(shape, 0), name);
 }
 
 VariableInfo* Create(Graph& graph, const VariableRequest& request, CallSite site) {
@@ -201,33 +208,30 @@ Node* Variable::initializer() const {
 
 Output Variable::Read(const NodeName& name) const {
   if (Get().handle.valid()) return ReadVariableOp(handle(), name);
+  const CallSiteScope site(graph(), name.site());
   std::vector<Output> values;
-  for (const Variable& part : parts()) values.push_back(part.Read(name));
-  return Concat(values, 0, {"", name.site()});
+  for (const Variable& part : parts()) values.push_back(part.Read());
+  return Concat(values, 0, name);
 }
 
 Output Variable::Gather(const Operand& indices, const NodeName& name) const {
   if (Get().handle.valid()) return ResourceGather(handle(), indices, name);
-  const CallSiteScope site(graph(), name.site());
-  return GatherParts(parts(), indices.In(graph(), DType::kInt64, this->name()));
+  return GatherParts(parts(), indices.In(graph(), DType::kInt64, this->name()), name);
 }
 
 Node* Variable::Assign(const Operand& value, const NodeName& name) const {
   if (Get().handle.valid()) return AssignVariableOp(handle(), value, name);
-  return UpdateParts(parts(), value.In(graph(), dtype(), this->name()),
-                     [&name](const Variable& part, Output rows) { return part.Assign(rows, name); });
+  return UpdateParts(*this, value, name, [](const Variable& part, Output rows) { return part.Assign(rows); });
 }
 
 Node* Variable::AssignAdd(const Operand& value, const NodeName& name) const {
   if (Get().handle.valid()) return AssignAddVariableOp(handle(), value, name);
-  return UpdateParts(parts(), value.In(graph(), dtype(), this->name()),
-                     [&name](const Variable& part, Output rows) { return part.AssignAdd(rows, name); });
+  return UpdateParts(*this, value, name, [](const Variable& part, Output rows) { return part.AssignAdd(rows); });
 }
 
 Node* Variable::AssignSub(const Operand& value, const NodeName& name) const {
   if (Get().handle.valid()) return AssignSubVariableOp(handle(), value, name);
-  return UpdateParts(parts(), value.In(graph(), dtype(), this->name()),
-                     [&name](const Variable& part, Output rows) { return part.AssignSub(rows, name); });
+  return UpdateParts(*this, value, name, [](const Variable& part, Output rows) { return part.AssignSub(rows); });
 }
 
 VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
@@ -269,7 +273,8 @@ VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
 Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, DType dtype,
                      const Initializer& initializer, bool trainable, CallSite site) {
   const std::string full = graph.UniqueName(name);
-  if (!full.ends_with(name)) {  // something was put after it to make it unique
+  const size_t scope = full.size() - std::min(full.size(), name.size());
+  if (full.substr(scope) != name || (scope > 0 && full[scope - 1] != '/')) {  // a number was added to make it unique
     throw AlreadyExistsError(StrCat("[ops/variables] expected a new name; got '", name,
                                     "', which the graph already has; give it another or keep the first Variable"));
   }

@@ -43,8 +43,9 @@ class COHORT_EXPORT Variable {
   // Returns the handle. Throws FailedPreconditionError for a variable with parts(), because each part has a handle of
   // its own.
   Output handle() const;
-  // Returns the result of the read node that all users of the variable share. It runs at most once in a step, when the
-  // step first needs it, and before the updates that depend on it. To read the value after an update, use Read.
+  // Returns the result of the read node that all users of the variable share. The node runs at most once in a step.
+  // It may run before or after an update of the same step, unless one depends on the other. To read the value after an
+  // update, use Read.
   Output value() const { return Get().value; }
   operator Output() const { return value(); }
   // Adds a new read, which runs after the current control dependencies.
@@ -58,8 +59,8 @@ class COHORT_EXPORT Variable {
   Output is_initialized() const { return Get().is_initialized; }
 
   // If a creator has cut this variable along axis 0 (MakeVariableOfParts), returns the variables that have its rows, in
-  // order. Returns an empty list for any other variable. Reading, gathering and assigning work on all parts. Gradients
-  // and optimizers take the parts.
+  // order. Returns an empty list for any other variable. Read, Gather and the Assign functions of this variable work on
+  // all parts. Give its parts, not the variable itself, to an optimizer. (A Strategy does so.)
   std::vector<Variable> parts() const;
 
   // Add a node that changes the value. A number gets the variable's dtype, by the rules of operand.h. Throw
@@ -89,12 +90,13 @@ COHORT_EXPORT Variable GetVariable(Graph& graph, const std::string& name, const 
 //   <name>                              VarHandleOp, placed by the device scopes (ReplicaDeviceSetter sees it)
 //   <name>/Initializer/...              the initial value, placed by the device scopes
 //   <name>/Assign, <name>/Read/ReadVariableOp, <name>/IsInitialized/VarIsInitializedOp   beside the handle
-// Slots of optimizers are made with it, because they belong to one concrete variable.
+// Optimizers make slots with it. A creator must not replace a slot, because the slot belongs to exactly one variable.
 COHORT_EXPORT VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request);
 
 // For creators that cut a variable along axis 0. Adds a variable that represents `parts`; the creator has made each of
-// them with its `next`. The graph lists it as a local variable that is not trained, so that savers, initializers and
-// optimizers see only its parts. Throws InvalidArgumentError unless the parts' rows make up the requested shape.
+// them with the `next` that it was given. The graph lists the new variable as local, as not trained, and without an
+// initializer. So savers, initializers and optimizers see only its parts. Throws InvalidArgumentError unless the parts'
+// rows make up the requested shape.
 COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
                                                 const std::vector<VariableInfo*>& parts);
 

@@ -54,7 +54,9 @@ TEST(VariablesTest, NamesAreMadeUniqueUnlessTheyAreAskedFor) {
   EXPECT_EQ(made.name(), "kernel");
   EXPECT_THROW(ops::GetVariable(graph, "kernel", Shape{3, 4}), AlreadyExistsError);
   EXPECT_THROW(ops::GetVariable(graph, "w", Shape{}), AlreadyExistsError);
-  EXPECT_THAT(Names(graph.variables()), ElementsAre("w", "w_1", "kernel"));
+  ops::GetVariable(graph, "1", Shape{});
+  EXPECT_THROW(ops::GetVariable(graph, "1", Shape{}), AlreadyExistsError);  // would be "1_1"
+  EXPECT_THAT(Names(graph.variables()), ElementsAre("w", "w_1", "kernel", "1"));
 }
 
 TEST(VariablesTest, OnlyTheHandleAndTheInitialValueAskTheDeviceFunction) {

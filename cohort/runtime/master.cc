@@ -126,6 +126,12 @@ std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, in
   return std::make_shared<StepCall>(prepared, step, LimitsOf(options), std::move(done));
 }
 
+Status Master::Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const {
+  if (status.code() == Code::kOutOfRange) return status;
+  prepared.dump->Write(session_id_, step);
+  return {status.code(), WithCallSites(graph_, status.message())};
+}
+
 std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const FeedValues& feeds,
                                     const RunOptions& options) {
   CheckOpen();
@@ -147,13 +153,10 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
     const auto call = MakeCall(prepared, step, options, nullptr);
     call->Start(feeds, watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline);
     return call->Wait();
-  } catch (const OutOfRangeError&) {  // the end of an input
-    throw;
   } catch (...) {
-    prepared.dump->Write(session_id_, step);
     const Status status = Status::FromCurrentException();
-    const std::string message = WithCallSites(graph_, status.message());
-    if (message != status.message()) ThrowError(status.code(), message);
+    const Status failure = Failed(prepared, step, status);
+    if (failure.message() != status.message()) failure.ThrowIfError();
     throw;
   }
 }
@@ -163,13 +166,11 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
-  auto dump_failure = [&graph = graph_, dump = prepared.dump, session = session_id_, step, done = std::move(done)](
-                          const Status& status, std::vector<Tensor> results) {
-    if (status.ok()) return done(status, std::move(results));
-    if (status.code() != Code::kOutOfRange) dump->Write(session, step);
-    done(Status(status.code(), WithCallSites(graph, status.message())), std::move(results));
+  // Close waits until it has returned, so this master and its graph are still there.
+  auto ended = [this, &prepared, step, done = std::move(done)](const Status& status, std::vector<Tensor> results) {
+    done(status.ok() ? status : Failed(prepared, step, status), std::move(results));
   };
-  const auto call = MakeCall(prepared, step, options, std::move(dump_failure));
+  const auto call = MakeCall(prepared, step, options, std::move(ended));
   watch_.Add(call);
   call->Start(feeds, Executor::Mode::kDevice);
 }

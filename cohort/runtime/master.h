@@ -50,6 +50,9 @@ class Master {
   void WatchGrowth() COHORT_REQUIRES(build_mu_);
   static void CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds);
   void CheckOpen() const;
+  // Returns the error that the caller of a step gets: `status` with the lines of the program that made the nodes which
+  // it names. Dumps the graphs of the signature. Returns OutOfRange, the end of an input, as it is.
+  Status Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const;
   StepLimits LimitsOf(const RunOptions& options) const;
   std::shared_ptr<StepCall> MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
                                      StepCall::Done done) const;

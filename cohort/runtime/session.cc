@@ -69,9 +69,10 @@ RunResults Session::RunIntercepted(RunRequest request) {
 void Session::RunAsync(RunRequest request, RunDone done) {
   const size_t wanted = request.fetches.size();
   const auto kept = std::make_shared<RunRequest>(std::move(request));
+  const std::shared_ptr<RunInterceptor> interceptor = interceptor_;
   // Shared with the run: called once, by it or by the error that keeps it from starting.
   const auto finish = std::make_shared<std::function<void(Status, RunResults)>>(
-      [kept, wanted, interceptor = interceptor_, done](Status status, RunResults results) {
+      [kept, wanted, interceptor, done](Status status, RunResults results) {
         try {
           if (interceptor != nullptr) interceptor->AfterRun(*kept, status, results);
         } catch (...) {
@@ -81,9 +82,9 @@ void Session::RunAsync(RunRequest request, RunDone done) {
         if (results.size() > wanted) results.Truncate(wanted);
         done(status, std::move(results));
       });
-  if (interceptor_ != nullptr) {
+  if (interceptor != nullptr) {
     try {
-      interceptor_->BeforeRun(kept.get());
+      interceptor->BeforeRun(kept.get());
     } catch (...) {
       return done(Status::FromCurrentException(), {});
     }

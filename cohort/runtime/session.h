@@ -177,7 +177,8 @@ class COHORT_EXPORT Session {
   const Graph& graph() const;
   // Cancels the runs that are in progress, which fail with CancelledError, and frees what the tasks hold for this
   // session. Waits until the steps on tasks of this process have ended; for steps that do not end it gives up after 60
-  // s for each signature. Later calls of Run throw FailedPreconditionError. Variables on servers of a cluster keep
+  // s for each signature. When Close returns, the `done` of every RunAsync has returned; if such a `done` has called
+  // Close, all others have. Later calls of Run throw FailedPreconditionError. Variables on servers of a cluster keep
   // their values. A second call of Close returns at once, even if the first one is still waiting.
   void Close();
 

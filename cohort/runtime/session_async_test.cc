@@ -41,12 +41,14 @@ class WaitForCancel final : public AsyncOpKernel {
 
 const bool kAsyncOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
-  for (const char* op : {"SessionHold", "SessionWaitForCancel"}) {
+  for (const char* op : {"SessionHold", "SessionWaitForCancel", "SessionEndOfInput"}) {
     OpRegistry::Global().Register(OpDef(op).Input("x: float32").Output("y: float32").ShapeRule([](ShapeContext& c) {
       return std::vector<Shape>{c.input(0)};
     }));
   }
   KernelRegistry::Global().Register<testing::HoldingKernel<HeldRuns>>("SessionHold", "CPU");
+  KernelRegistry::Global().RegisterFn("SessionEndOfInput", "CPU",
+                                      [](KernelContext&) { throw OutOfRangeError("the input ends"); });
   KernelRegistry::Global().Register<WaitForCancel>("SessionWaitForCancel", "CPU");
   RegisterTestKernels(KernelRegistry::Global());
   return true;
@@ -106,6 +108,21 @@ TEST_P(SessionAsyncTest, TellsWhatRunWouldHaveThrown) {
   session.Close();
   auto closed = Start(session, {{{x, Tensor::Vector<float>({1, 2})}}, {x + 1.0f}});
   EXPECT_EQ(Await(closed).status.code(), Code::kFailedPrecondition);
+}
+
+// It happens once an epoch, so it costs no search for lines of the program.
+TEST_P(SessionAsyncTest, TheEndOfAnInputIsTheSameForRunAndRunAsync) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output y = on.graph.Op("SessionEndOfInput").Input(x).Finish1();
+  Session session(on.graph, "", config());
+  const FeedList feeds = {{x, Tensor::Scalar(1.0f)}};
+  const std::string of_run = MessageOf<OutOfRangeError>([&] { session.Run(feeds, {y}); });
+  EXPECT_THAT(of_run, HasSubstr("the input ends"));
+  auto run = Start(session, {feeds, {y}});
+  const Status status = Await(run).status;
+  EXPECT_EQ(status.code(), Code::kOutOfRange);
+  EXPECT_EQ(status.message(), of_run);
 }
 
 TEST_P(SessionAsyncTest, EndsAtItsTimeOut) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
@@ -15,9 +16,9 @@ namespace {
 
 constexpr StepCall::Clock::time_point kNever = StepCall::Clock::time_point::max();
 
-StepCall::Clock::time_point After(StepCall::Clock::time_point start, std::chrono::milliseconds wait) {
-  constexpr std::chrono::hours kLongest{1 << 16};
-  return wait.count() > 0 ? start + std::min<std::chrono::milliseconds>(wait, kLongest) : kNever;
+// Returns the time of a limit of StepLimits.
+StepCall::Clock::time_point After(std::chrono::milliseconds limit) {
+  return limit.count() > 0 ? DeadlineAfter(limit) : kNever;
 }
 
 double Seconds(StepCall::Clock::duration time) {
@@ -31,11 +32,11 @@ StepCall::StepCall(const PreparedSignature& prepared, int64_t step, StepLimits l
       step_(step),
       timeout_(limits.timeout),
       start_(Clock::now()),
-      deadline_(After(start_, limits.timeout)),
+      deadline_(After(limits.timeout)),
       done_(std::move(done)),
       left_(prepared_.parts.size()),
       patience_(limits.late),
-      say_(After(start_, limits.late)),
+      say_(After(limits.late)),
       ended_(prepared_.parts.size(), false),
       results_(prepared_.fed_fetch.size()) {}
 
@@ -46,6 +47,8 @@ void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
     for (size_t i = 0; i < prepared_.fed_fetch.size(); ++i) {
       if (prepared_.fed_fetch[i] >= 0) results_[i] = feeds[prepared_.fed_fetch[i]];
     }
+    if (parts.empty() && done_ == nullptr) return;
+    if (parts.empty()) ++answering_;
   }
   if (parts.empty()) return Finish();
   const auto self = shared_from_this();
@@ -103,10 +106,15 @@ StepCall::Clock::time_point StepCall::LookAtClock(Clock::time_point now) {
 void StepCall::Abandon(const Status& why) {
   {
     MutexLock lock(mu_);
-    if (left_ == 0 || ended_early_) return;
-    ended_early_ = true;
-    if (status_.ok()) status_ = why;
-    while (answering_ > 0) changed_.Wait(mu_);  // ends: a callback only cancels other parts
+    if (finisher_ == std::this_thread::get_id()) return;  // `done` has closed the session
+    const bool ended = left_ == 0 || ended_early_;
+    if (!ended) {
+      ended_early_ = true;
+      if (status_.ok()) status_ = why;
+    }
+    while (answering_ > 0) changed_.Wait(mu_);  // ends: a callback cancels other parts, and `done` must not wait
+    if (ended) return;
+    ++answering_;
   }
   Finish();
 }
@@ -129,9 +137,11 @@ void StepCall::PartDone(size_t index, const Status& status, std::vector<Tensor> 
     }
     ended_[index] = true;
     --left_;
-    --answering_;
-    changed_.NotifyAll();
-    if (left_ > 0 || ended_early_) return;
+    if (left_ > 0 || ended_early_ || done_ == nullptr) {
+      --answering_;
+      changed_.NotifyAll();
+      return;
+    }
   }
   Finish();
 }
@@ -142,13 +152,17 @@ void StepCall::Finish() {
   std::vector<Tensor> results;
   {
     MutexLock lock(mu_);
-    changed_.NotifyAll();
-    if (done_ == nullptr) return;
+    finisher_ = std::this_thread::get_id();
     done = std::exchange(done_, nullptr);
     status = status_;
     if (status.ok()) results = std::move(results_);
   }
   done(status, std::move(results));
+  done = nullptr;  // frees what the caller has captured
+  MutexLock lock(mu_);
+  finisher_ = {};
+  --answering_;
+  changed_.NotifyAll();
 }
 
 void StepCall::CancelAllBut(size_t except, const Status& why) {

@@ -44,8 +44,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
   // Ends the step with `why` at once, because its session closes, and calls `done`. If a part has failed before, or the
-  // timeout has passed, `done` gets that error. Does nothing if the step has ended. Results that come later are
-  // ignored. If a callback of a part is at work, waits until it no longer uses `prepared`.
+  // timeout has passed, `done` gets that error. If the step has ended before, only waits. Results that come later are
+  // ignored. When Abandon returns, `done` has returned, and no callback of a part uses `prepared` any more. The
+  // exception: if `done` itself calls Abandon, Abandon does nothing.
   void Abandon(const Status& why) COHORT_EXCLUDES(mu_);
 
  private:
@@ -54,7 +55,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Status Failure() COHORT_EXCLUDES(mu_);
   // Returns the names of the tasks whose parts have not ended.
   std::string AtWork() const COHORT_REQUIRES(mu_);
-  // Calls `done_` without holding the lock. Requires: the step has ended.
+  // Calls `done_` without holding the lock, and then counts the caller out of `answering_`. Requires: the step has
+  // ended, `done_` is not null, and the caller is counted in `answering_`.
   void Finish() COHORT_EXCLUDES(mu_);
 
   const PreparedSignature& prepared_;
@@ -67,7 +69,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Done done_ COHORT_GUARDED_BY(mu_);
   size_t left_ COHORT_GUARDED_BY(mu_);                         // parts that have not ended
   bool ended_early_ COHORT_GUARDED_BY(mu_) = false;            // Abandon was called
-  int answering_ COHORT_GUARDED_BY(mu_) = 0;                   // callbacks that use prepared_ now
+  int answering_ COHORT_GUARDED_BY(mu_) = 0;                   // threads that use prepared_ now, or are in Finish
+  std::thread::id finisher_ COHORT_GUARDED_BY(mu_);            // the thread that calls `done_` now; none: id()
   bool too_late_ COHORT_GUARDED_BY(mu_) = false;               // the timeout has passed
   std::chrono::milliseconds patience_ COHORT_GUARDED_BY(mu_);  // time until the next log line; doubles each time
   Clock::time_point say_ COHORT_GUARDED_BY(mu_);               // when the next log line is due
@@ -88,7 +91,7 @@ class StepWatch {
   // From now on the thread of the StepWatch calls LookAtClock of the step each time a check is due, until the step has
   // ended.
   void Add(const std::shared_ptr<StepCall>& call) COHORT_EXCLUDES(mu_);
-  // Returns every StepCall object that was added and still exists, also if its step has ended.
+  // Returns the StepCalls that were added and still exist. The step of such a StepCall may have ended.
   std::vector<std::shared_ptr<StepCall>> UnderWay() COHORT_EXCLUDES(mu_);
 
  private:

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/proto/event.pb.h"
 #include "cohort/summary/event_reader.h"
 #include "cohort/summary/event_writer.h"
@@ -15,15 +15,8 @@
 namespace cohort {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using Outcome = RecordReader::Outcome;
-
-std::string FreshDir(const std::string& name) {
-  const std::string dir = ::testing::TempDir() + "/event_test_" + name;
-  fs::remove_all(dir);
-  return dir;
-}
 
 EventWriter::Options FixedClock() {
   EventWriter::Options options;
@@ -40,7 +33,8 @@ std::vector<Event> ReadAll(const std::string& path) {
 }
 
 TEST(EventTest, KnownBytes) {
-  EventWriter writer(FreshDir("known"), FixedClock());
+  const testing::TempFolder folder;
+  EventWriter writer(folder / "new", FixedClock());
   writer.Scalar("loss", 0.5f, 3);
   writer.Close();
   const std::string version(
@@ -55,7 +49,8 @@ TEST(EventTest, KnownBytes) {
 }
 
 TEST(EventTest, WhatIsWrittenIsRead) {
-  EventWriter writer(FreshDir("trip"), FixedClock());
+  const testing::TempFolder folder;
+  EventWriter writer(folder / "new", FixedClock());
   writer.SessionLog(SessionStatus::kStart, 5);
   writer.Scalar("loss", 0.25f, 5);
   writer.Histogram("weights", Tensor::Vector<float>({-1, 0, 1, 1}), 6);
@@ -86,7 +81,8 @@ TEST(EventTest, WhatIsWrittenIsRead) {
 }
 
 TEST(EventTest, TensorScalarsOfNewerWritersAreScalars) {
-  const std::string path = ::testing::TempDir() + "/event_test_v2";
+  const testing::TempFolder folder;
+  const std::string path = folder / "events";
   RecordWriter writer(path);
   const std::string summary(
       "\x0a\x21\x0a\x04loss\x42\x0a\x08\x01\x12\x00\x2a\x04\x00\x00\x00\x3f\x4a\x0d\x0a\x09\x0a\x07"
@@ -106,7 +102,8 @@ TEST(EventTest, TensorScalarsOfNewerWritersAreScalars) {
 TEST(EventTest, FlushesByCountAndOnDemand) {
   EventWriter::Options options = FixedClock();
   options.max_queue = 3;
-  EventWriter writer(FreshDir("flush"), options);
+  const testing::TempFolder folder;
+  EventWriter writer(folder / "new", options);
   EXPECT_EQ(ReadAll(writer.path()).size(), 1u);  // the version, at once
   writer.Scalar("x", 1, 1);
   writer.Scalar("x", 2, 2);
@@ -123,24 +120,26 @@ TEST(EventTest, FlushesByCountAndOnDemand) {
 TEST(EventTest, FlushSecsZeroFlushesEveryEvent) {
   EventWriter::Options options = FixedClock();
   options.flush_interval = std::chrono::milliseconds(0);
-  EventWriter writer(FreshDir("secs"), options);
+  const testing::TempFolder folder;
+  EventWriter writer(folder / "new", options);
   writer.Scalar("x", 1, 1);
   EXPECT_EQ(ReadAll(writer.path()).size(), 2u);
 }
 
 TEST(EventTest, NamesSortInTheOrderOfTheWriters) {
-  const std::string dir = FreshDir("names");
+  const testing::TempFolder folder;
   EventWriter::Options options = FixedClock();
   options.filename_suffix = ".test";
-  EventWriter first(dir, options);
-  EventWriter second(dir, options);
-  EXPECT_THAT(first.path(), ::testing::StartsWith(dir + "/events.out.tfevents.1700000000."));
+  EventWriter first(folder / "new", options);
+  EventWriter second(folder / "new", options);
+  EXPECT_THAT(first.path(), ::testing::StartsWith(folder / "new/events.out.tfevents.1700000000."));
   EXPECT_THAT(first.path(), ::testing::EndsWith(".test"));
   EXPECT_LT(first.path(), second.path());
 }
 
 TEST(EventTest, TruncatedTailAndForeignRecordsAreTold) {
-  EventWriter writer(FreshDir("bad"), FixedClock());
+  const testing::TempFolder folder;
+  EventWriter writer(folder / "new", FixedClock());
   writer.Scalar("loss", 0.5f, 3);
   writer.Close();
   const std::string bytes = ReadFile(writer.path());

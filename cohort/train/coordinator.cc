@@ -60,14 +60,14 @@ void Coordinator::Loop(const std::string& name, std::chrono::milliseconds interv
     MutexLock lock(mu_);
     ++running_;
   }
-  threads_.emplace_back([this, name, interval, work = std::move(work)] {
+  threads_.emplace_back([this, name, interval = std::min(interval, kLongestLimit), work = std::move(work)] {
     SetThreadName(name);
     const Clock::time_point start = Clock::now();
     try {
       do {
         work();
         const auto turns = (Clock::now() - start) / interval;
-        if (WaitForStop(std::min(start + (turns + 1) * interval, DeadlineAfter(interval)))) break;
+        if (WaitForStop(start + (turns + 1) * interval)) break;
       } while (true);
     } catch (...) {
       RequestStop(std::current_exception());

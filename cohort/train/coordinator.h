@@ -35,7 +35,8 @@ class COHORT_EXPORT Coordinator {
   // Starts a thread that calls `work` at once, even if a stop was requested before, and then at every multiple of
   // `interval` after the thread's start, until the stop. If a call takes longer than the interval, the multiples that
   // it misses are skipped. If `work` throws, the thread calls RequestStop with the error. `name` is the thread's name
-  // in debuggers. Requires: `interval` is greater than 0.
+  // in debuggers. An `interval` of std::chrono::milliseconds::max() means one call. Requires: `interval` is greater
+  // than 0.
   void Loop(const std::string& name, std::chrono::milliseconds interval, std::function<void()> work)
       COHORT_EXCLUDES(mu_);
   // Waits until the threads of Loop have ended. Returns false if some still run after `grace`. Does not ask them to

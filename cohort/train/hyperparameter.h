@@ -25,6 +25,10 @@ class COHORT_EXPORT Hyperparameter {
   Output For(const ops::Variable& variable, const std::string& name) { return For(variable, variable.dtype(), name); }
   bool is_fixed() const { return !tensor_.valid(); }
   double value() const { return value_; }  // of a fixed one
+  // Returns true if both are the same fixed number, or the same value of the graph.
+  friend bool operator==(const Hyperparameter& a, const Hyperparameter& b) {
+    return a.value_ == b.value_ && a.tensor_ == b.tensor_;
+  }
 
  private:
   double value_ = 0.0;

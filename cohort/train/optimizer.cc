@@ -186,22 +186,31 @@ std::vector<Node*> Optimizer::AdvancePowers(const std::vector<Node*>& updates) {
 }
 
 Output Optimizer::Number(const NamedNumber& number, const ops::Variable& variable) {
-  return numbers_.try_emplace(number.name, number.value).first->second.For(variable, number.name);
+  const auto same = [&](const NamedNumber& known) { return known.name == number.name && known.value == number.value; };
+  auto found = std::find_if(numbers_.begin(), numbers_.end(), same);
+  if (found == numbers_.end()) found = numbers_.insert(numbers_.end(), number);
+  return found->value.For(variable, number.name);
 }
 
 Output Optimizer::Power(const NamedNumber& base, const ops::Variable& variable) {
+  std::vector<std::string> names;
+  for (const NamedNumber& known : rule_->powers()) names.push_back(known.name);
+  if (std::find(names.begin(), names.end(), base.name) == names.end()) {
+    throw InvalidArgumentError(StrCat("[train/optimizer] expected a number of UpdateRule::powers() of '", name_, "' (",
+                                      names.empty() ? "none" : StrJoin(names, ", "), ") in UpdateArgs::Power; got '",
+                                      base.name, "'; add it to powers()"));
+  }
   if (!iterations_.valid()) {
     const Output power = powers_.at(base.name).value();
     return power.dtype() == variable.dtype() ? power : ops::Cast(power, variable.dtype());
   }
-  const std::string name = base.name + "_power";
-  auto found = numbers_.find(name);
-  if (found == numbers_.end()) {
+  auto found = step_powers_.find(base.name);
+  if (found == step_powers_.end()) {
     const ColocateWith nowhere(variable.graph(), nullptr);
     const Output step = ops::Cast(iterations_, DType::kFloat32) + 1.0f;
-    found = numbers_.emplace(name, ops::Pow(ops::ScalarLike(step, base.value.value()), step)).first;
+    found = step_powers_.emplace(base.name, ops::Pow(ops::ScalarLike(step, base.value.value()), step)).first;
   }
-  return found->second.For(variable, name);
+  return found->second.For(variable, base.name + "_power");
 }
 
 ops::Variable Optimizer::slot(const ops::Variable& variable, const std::string& slot) const {
@@ -246,7 +255,14 @@ ops::Variable Optimizer::MakePower(const NamedNumber& base, const ops::Variable&
   return made;
 }
 
-Output UpdateArgs::slot(const std::string& name) const { return optimizer_.slot(variable_, name).handle(); }
+Output UpdateArgs::slot(const std::string& name) const {
+  const ops::Variable found = optimizer_.slot(variable_, name);
+  if (found.valid()) return found.handle();
+  const std::vector<std::string> names = optimizer_.slot_names();
+  throw InvalidArgumentError(StrCat("[train/optimizer] expected a slot of UpdateRule::slots() of '", optimizer_.name(),
+                                    "' (", names.empty() ? "none" : StrJoin(names, ", "), ") for variable '",
+                                    variable_.name(), "'; got '", name, "'; add it to slots()"));
+}
 Output UpdateArgs::learning_rate() const { return optimizer_.learning_rate_.For(variable_, "learning_rate"); }
 Output UpdateArgs::Number(const NamedNumber& number) const { return optimizer_.Number(number, variable_); }
 Output UpdateArgs::Power(const NamedNumber& base) const { return optimizer_.Power(base, variable_); }

@@ -2,8 +2,8 @@
 // each variable, by an UpdateRule. A slot is a variable that belongs to another variable, such as its momentum. Updates
 // and slots are on the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and
 // "w/Adam_1". The formulas are in ops/training.h.
-// Sparse gradients change only their rows. Rows with equal indices are summed first. Adam is an exception: its moments
-// decay in every row, so Adam makes the gradient dense.
+// A sparse gradient changes only the rows that it has. If rows have equal indices, the update is by their sum. Adam is
+// an exception: its moments decay in every row, so Adam makes the gradient dense.
 #pragma once
 
 #include <map>
@@ -74,7 +74,8 @@ class COHORT_EXPORT Optimizer {
   // Adds the nodes that multiply the powers after all `updates`. Returns the nodes that the step must wait for.
   std::vector<Node*> AdvancePowers(const std::vector<Node*>& updates);
 
-  // Return a number as a scalar for an update of `variable`.
+  // Return a number as a scalar for an update of `variable`. Power throws InvalidArgumentError if `base` is not one of
+  // the rule's powers().
   Output Number(const NamedNumber& number, const ops::Variable& variable);
   Output Power(const NamedNumber& base, const ops::Variable& variable);
 
@@ -82,8 +83,11 @@ class COHORT_EXPORT Optimizer {
   Hyperparameter learning_rate_;
   const UpdateRulePtr rule_;
   const Output iterations_;
-  std::map<std::string, Hyperparameter> numbers_;  // by name; each makes its constants once
-  std::map<std::string, ops::Variable> powers_;    // by the base's name; empty if `iterations_` is given
+  // The numbers used so far. Each makes its constants once. Two numbers may have one name and different values, because
+  // a rule does not know the names of the rule that it contains.
+  std::vector<NamedNumber> numbers_;
+  std::map<std::string, ops::Variable> powers_;        // by the base's name; empty if `iterations_` is given
+  std::map<std::string, Hyperparameter> step_powers_;  // by the base's name; computed from `iterations_`
   std::map<std::pair<VariableInfo*, std::string>, ops::Variable> slots_;
   std::vector<ops::Variable> own_;
   std::vector<ops::Variable> saved_;

@@ -14,12 +14,14 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/state.h"
+#include "cohort/train/update_rules.h"
 #include "tests/ops/interpreter.h"
 
 namespace cohort::train {
 namespace {
 
 using ::cohort::testing::Interpreter;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -159,6 +161,47 @@ TEST_F(OptimizerTest, ARuleOfTheProgramsOwnRuns) {
   EXPECT_THAT(names(optimizer.variables()), ElementsAre("fade_power", "w/Fading", "w/Fading_1"));
   EXPECT_THAT(names(optimizer.saved_variables()), ElementsAre("fade_power", "w/Fading"));
   EXPECT_EQ(Value(optimizer.variables()[1])[0], 3.0f);
+}
+
+// Uses the number `number`, and a power and a slot of the given names.
+class NumberRule final : public UpdateRule {
+ public:
+  NumberRule(NamedNumber number, std::string power, std::string slot)
+      : number_(std::move(number)), power_(std::move(power)), slot_(std::move(slot)) {}
+  std::vector<std::vector<Slot>> slots() const override { return {{{"kept"}}}; }
+  std::vector<NamedNumber> powers() const override { return {{"fade", 1.0}}; }
+  Node* Update(const UpdateArgs& a) const override {
+    a.slot(slot_);
+    const Output factor = ops::Mul(a.Number(number_), a.Power({power_, 1.0}));
+    return ops::AssignSubVariableOp(a.var(), ops::Mul(factor, a.gradient().values));
+  }
+
+ private:
+  const NamedNumber number_;
+  const std::string power_, slot_;
+};
+
+// The number of the rule has the name of the weight decay, then the name of the variable of the power.
+TEST_F(OptimizerTest, NumbersOfOneNameKeepTheirValues) {
+  for (const char* name : {"decay", "fade_power"}) {
+    const Output iterations = ops::Const(graph, int64_t{0});
+    const auto rule = std::make_shared<NumberRule>(NamedNumber{name, 0.25}, "fade", "kept");
+    Optimizer optimizer("Decayed", 0.5, WithWeightDecay(rule, {"decay", 0.1}), iterations);
+    Check(optimizer, [&](int, size_t i, double w) { return w - 0.5 * 0.1 * w - 0.25 * g[i]; });
+  }
+}
+
+TEST_F(OptimizerTest, ARuleThatUsesWhatItDidNotNameIsRefused) {
+  const ops::Variable w = Weights();
+  const ops::Variable step = ops::GetOrCreateGlobalStep(graph);
+  const auto message = [&](const char* power, const char* slot, Output iterations) {
+    Optimizer optimizer("Own", 0.1, std::make_shared<NumberRule>(NamedNumber{"rate", 1.0}, power, slot), iterations);
+    return MessageOf<InvalidArgumentError>([&] { optimizer.Minimize(Loss(w), {}, {w}); });
+  };
+  EXPECT_THAT(message("fad", "kept", {}), AllOf(HasSubstr("'Own' (fade)"), HasSubstr("got 'fad'")));
+  EXPECT_THAT(message("fad", "kept", step.value()), AllOf(HasSubstr("'Own' (fade)"), HasSubstr("got 'fad'")));
+  EXPECT_THAT(message("fade", "kep", {}),
+              AllOf(HasSubstr("'Own' (kept)"), HasSubstr("variable 'w'"), HasSubstr("got 'kep'")));
 }
 
 TEST_F(OptimizerTest, ABadRuleIsNamed) {

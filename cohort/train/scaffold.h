@@ -46,7 +46,7 @@ class COHORT_EXPORT Scaffold {
   const std::function<void(Session&)>& init_fn() const { return options_.init_fn; }
   Node* local_init_op() const { return options_.local_init_op; }
   Output ready_op() const { return options_.ready_op; }
-  // Returns null if this process does not save, or if the graph has no variables.
+  // Returns null if this process does not save, or if no saver was given and all variables of the graph are local.
   Saver* saver() const { return options_.saver; }
   // Returns an Output that is not valid() if this process does not write, if there are no summaries, or if the op needs
   // a fed value (Finalize then logs a warning).

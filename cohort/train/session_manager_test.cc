@@ -2,14 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <string>
 
 #include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -18,28 +18,22 @@
 namespace cohort::train {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class SessionManagerTest : public ::testing::Test {
  protected:
-  SessionManagerTest()
-      : dir_(
-            (fs::path(::testing::TempDir()) /
-             StrCat("session_manager_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", getpid()))
-                .string()) {
+  SessionManagerTest() {
     RegisterAll();
-    fs::remove_all(dir_);
     step_ = ops::GetOrCreateGlobalStep(graph_);
     w_ = ops::GetVariable(graph_, "w", Shape{2}, DType::kFloat32, initializers::Constant(10.0));
   }
-  ~SessionManagerTest() override { fs::remove_all(dir_); }
 
+  const testing::TempFolder folder_;
+  const std::string dir_ = folder_ / "logdir";
   Graph graph_;
   ops::Variable step_, w_;
   Coordinator coordinator_;
-  const std::string dir_;
 };
 
 TEST_F(SessionManagerTest, OpsMayBeAddedUntilTheScaffoldIsFinalized) {
@@ -92,6 +86,19 @@ TEST_F(SessionManagerTest, WaitsForACheckpointAsLongAsItIsTold) {
     saver.Save(session, dir_ + "/model.ckpt", 3);
   }
   EXPECT_EQ(waiting.get(), dir_ + "/model.ckpt-3");
+}
+
+TEST(CoordinatorTest, AnIntervalWithoutALimitMeansOneCall) {
+  Coordinator coordinator;
+  std::atomic<int> calls = 0;
+  std::promise<void> again;
+  coordinator.Loop("once", std::chrono::milliseconds::max(), [&] {
+    if (++calls == 2) again.set_value();
+  });
+  EXPECT_EQ(again.get_future().wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  coordinator.RequestStop();
+  coordinator.Join();
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(SessionManagerTest, AStopEndsTheWait) {

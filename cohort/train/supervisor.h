@@ -38,7 +38,7 @@ struct COHORT_EXPORT SupervisorOptions {
   Node* local_init_op = nullptr;          // default: the initializers of the local variables
   // Gives string [n]: the names of variables without a value; default: of all variables, also local ones.
   Output ready_op;
-  Saver* saver = nullptr;     // not owned; default: one for all variables
+  Saver* saver = nullptr;     // not owned; default: a Saver for all variables that are not local
   ops::Variable global_step;  // default: the graph's global step, if it has one
   // Default: an op that merges all summaries of the graph. Set it to Output() for no summaries. If the op needs a fed
   // value, the supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
@@ -100,7 +100,7 @@ class COHORT_EXPORT Supervisor {
   // Writes a fetched summary (string scalar) to the chief's event file. Does nothing in other workers, without a
   // logdir, and if there is no ManagedSession.
   void SummaryComputed(const Tensor& summary, int64_t step);
-  // Returns null if this process saves nothing, or if the graph has no variables.
+  // Returns null if this process saves nothing, or if no saver was given and all variables of the graph are local.
   Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
   // Returns the prefix of the last checkpoint that this supervisor has restored or saved. Returns "" if there is none.
@@ -135,12 +135,11 @@ class COHORT_EXPORT Supervisor {
 
 // A session under a supervisor; like the block of a `with` statement in Python. The caller owns it. Its end stops the
 // services, waits for them, and closes the session. If they do not end within stop_grace, it cancels their steps. If
-// the block is left normally and no error was reported, the chief saves a last checkpoint before it closes the session
-// (TensorFlow does not; only with a logdir and a save_model_interval), and calls AnnounceDone of options.server after
-// that.
-// Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop. The
-// destructor does the same as Close, but only logs such an error. If the block is left by an exception, that exception
-// continues, nothing is saved, and other errors are logged.
+// the block is left normally and no error was reported, the chief does more: before it closes the session, it saves a
+// last checkpoint, if there are a logdir and a save_model_interval (TensorFlow saves none here). After it has closed
+// the session, it calls AnnounceDone of options.server. Call Close at the end of the block: it throws the error of a
+// service, or the error given to RequestStop. The destructor does the same as Close, but only logs such an error. If
+// the block is left by an exception, that exception continues, nothing is saved, and other errors are logged.
 class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();

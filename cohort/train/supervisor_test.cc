@@ -11,6 +11,7 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -32,14 +33,6 @@ using ::testing::HasSubstr;
 
 class SupervisorTest : public ::testing::Test {
  protected:
-  SupervisorTest()
-      : dir_((fs::path(::testing::TempDir()) /
-              StrCat("supervisor_", ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", getpid()))
-                 .string()) {
-    fs::remove_all(dir_);
-  }
-  ~SupervisorTest() override { fs::remove_all(dir_); }
-
   std::vector<Event> Events() const {
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(dir_)) {
@@ -64,7 +57,8 @@ class SupervisorTest : public ::testing::Test {
     return statuses;
   }
 
-  const std::string dir_;
+  const testing::TempFolder folder_;
+  const std::string dir_ = folder_ / "logdir";
 };
 
 // w -= 0.5 x per step; global_step counts.

@@ -47,11 +47,11 @@ class COHORT_EXPORT UpdateArgs {
   Output var() const { return variable_.handle(); }
   // Returns the gradient, with the variable's dtype. It is sparse only if the rule's sparse_form() allows it.
   const Gradient& gradient() const { return gradient_; }
-  // Returns the handle of a slot. Requires: the slot is one of the rule's slots().
+  // Returns the handle of a slot. Throws InvalidArgumentError if it is not one of the rule's slots().
   Output slot(const std::string& name) const;
   Output learning_rate() const;
   Output Number(const NamedNumber& number) const;
-  // Returns base^t in update t = 1, 2, ... Requires: `base` is one of the rule's powers().
+  // Returns base^t in update t = 1, 2, ... Throws InvalidArgumentError if `base` is not one of the rule's powers().
   Output Power(const NamedNumber& base) const;
 
  private:

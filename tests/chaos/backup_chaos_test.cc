@@ -2,12 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <string>
 
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/launched_program.h"
 
 namespace cohort::testing {
@@ -17,12 +17,8 @@ using ::testing::HasSubstr;
 
 class BackupChaosTest : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    folder = StrCat(::testing::TempDir(), "cohort_backup_", getpid(), "_", GetParam());
-    RemoveFile(folder + "/latest.weights.h5");
-  }
-  std::vector<std::string> Command(const std::string& backup_dir, int save_every, int halt_at = -1) const {
-    return {FIT_TASK, GetParam(), backup_dir, StrCat(save_every), StrCat(halt_at)};
+  std::vector<std::string> Command(const std::string& dir, int save_every, int halt_at = -1) const {
+    return {FIT_TASK, GetParam(), dir, StrCat(save_every), StrCat(halt_at)};
   }
   // Returns the line that a run prints at its end.
   static std::string End(LaunchedProgram& program) {
@@ -32,7 +28,7 @@ class BackupChaosTest : public ::testing::TestWithParam<std::string> {
     return at == std::string::npos ? "no end: " + out : out.substr(at);
   }
   std::string Run(int save_every) const {
-    LaunchedProgram program(Command(folder, save_every));
+    LaunchedProgram program(Command(backup_dir, save_every));
     return End(program);
   }
   std::string Undisturbed() const {
@@ -40,13 +36,14 @@ class BackupChaosTest : public ::testing::TestWithParam<std::string> {
     return End(program);
   }
   void KillAt(int save_every, int batch) const {
-    LaunchedProgram program(Command(folder, save_every, batch));
+    LaunchedProgram program(Command(backup_dir, save_every, batch));
     ASSERT_TRUE(program.WaitForText("halted")) << program.err();
     program.Signal(SIGKILL);
     EXPECT_EQ(program.Wait(), 128 + SIGKILL);
   }
 
-  std::string folder;
+  const TempFolder folder;
+  const std::string backup_dir = folder / "backup";
 };
 
 // The training is killed in the first epoch, in the middle of an epoch, or after the last batch of one. It is saved
@@ -56,9 +53,9 @@ TEST_P(BackupChaosTest, KilledBetweenBatches) {
   ASSERT_THAT(expected, HasSubstr("loss"));
   for (const auto& [save_every, halt_at] : {std::pair(1, 3), {1, 7}, {3, 11}, {0, 16}}) {
     KillAt(save_every, halt_at);
-    EXPECT_TRUE(FileExists(folder + "/latest.weights.h5"));
+    EXPECT_TRUE(FileExists(backup_dir + "/latest.weights.h5"));
     EXPECT_EQ(Run(save_every), expected) << "saved every " << save_every << ", killed at " << halt_at;
-    EXPECT_FALSE(FileExists(folder + "/latest.weights.h5")) << "it is deleted at the end";
+    EXPECT_FALSE(FileExists(backup_dir + "/latest.weights.h5")) << "it is deleted at the end";
   }
 }
 
@@ -72,7 +69,7 @@ TEST_P(BackupChaosTest, KilledAgainAndAgain) {
 TEST_P(BackupChaosTest, KilledInFlight) {
   const std::string expected = Undisturbed();
   for (const int after : {1, 4, 9}) {
-    LaunchedProgram program(Command(folder, 1));
+    LaunchedProgram program(Command(backup_dir, 1));
     ASSERT_TRUE(program.WaitForText(StrCat("batch ", after, "\n"))) << program.err();
     program.Signal(SIGKILL);
     program.Wait();

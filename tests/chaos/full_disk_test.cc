@@ -6,9 +6,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <filesystem>
-
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/chaos/process_cluster.h"
 
 namespace cohort::testing {
@@ -20,25 +18,23 @@ using ::testing::HasSubstr;
 TEST(FullDiskTest, TheChiefNamesTheFolderItCannotWrite) {
   UseTestToken();
   constexpr int kNoMounts = 77;
-  const std::string folder = StrCat(::testing::TempDir(), "full_disk_test-", getpid());
-  std::filesystem::create_directories(folder);
+  const TempFolder folder;
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.Start("ps", 0, {"--orphan_ms=300"});
   const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
   // The variables have 3.2 MB, and the disk has 2 MB. Only this task sees the disk.
-  cluster.Start("worker", 0, {"--size=200000", "--logdir=" + folder, "--save_secs=0.1", "--pause_ms=5"},
+  cluster.Start("worker", 0, {"--size=200000", "--logdir=" + folder.path(), "--save_secs=0.1", "--pause_ms=5"},
                 {.in_child = [&] {
                   if (unshare(spaces) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-                      mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=2m") != 0) {
+                      mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=2m") != 0) {
                     _exit(kNoMounts);
                   }
                 }});
   const int code = cluster.task("worker", 0).Wait();
-  std::filesystem::remove_all(folder);
   if (code == kNoMounts) GTEST_SKIP() << "this user may not mount a small disk";
   EXPECT_EQ(code, 1) << cluster.Describe();
-  EXPECT_THAT(cluster.task("worker", 0).err(), AllOf(HasSubstr("chaos_task: ResourceExhausted"), HasSubstr(folder),
-                                                     HasSubstr("No space left on device")));
+  EXPECT_THAT(cluster.task("worker", 0).err(), AllOf(HasSubstr("chaos_task: ResourceExhausted"),
+                                                     HasSubstr(folder.path()), HasSubstr("No space left on device")));
   EXPECT_EQ(cluster.task("ps", 0).Wait(), 1) << cluster.Describe();
 }
 

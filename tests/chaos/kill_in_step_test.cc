@@ -3,14 +3,13 @@
 // worker goes on. A new run starts from the newest intact checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/chaos/counting_model.h"
 #include "tests/chaos/process_cluster.h"
 
@@ -27,15 +26,12 @@ class KillInStepTest : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {
     UseTestToken();
-    folder_ = StrCat(::testing::TempDir(), "kill_in_step_test-", getpid(), "-", GetParam());
-    std::filesystem::create_directories(folder_);
-    training_ = {"--silence_ms=600000",         "--orphan_ms=600000",  "--say_starts=1",
-                 StrCat("--size=", GetParam()), "--logdir=" + folder_, "--save_secs=0.2"};
+    training_ = {"--silence_ms=600000",         "--orphan_ms=600000",         "--say_starts=1",
+                 StrCat("--size=", GetParam()), "--logdir=" + folder_.path(), "--save_secs=0.2"};
     cluster_ = std::make_unique<ProcessCluster>(std::map<std::string, int>{{"ps", 2}, {"worker", 2}});
     cluster_->StartAll(training_);
     for (int w = 0; w < 2; ++w) AwaitSteps(w, 10);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   void AwaitSteps(int worker, int more) {
     const int before = cluster_->CountLines("worker", worker, "acked");
@@ -81,13 +77,13 @@ class KillInStepTest : public ::testing::TestWithParam<int64_t> {
   // Starts a cluster of new processes on the same folder, and returns its first step.
   int64_t FirstStepOfANewRun() {
     cluster_ = std::make_unique<ProcessCluster>(std::map<std::string, int>{{"ps", 2}, {"worker", 1}});
-    cluster_->StartAll({StrCat("--size=", GetParam()), "--logdir=" + folder_, "--steps=1", "--read_step=1"});
+    cluster_->StartAll({StrCat("--size=", GetParam()), "--logdir=" + folder_.path(), "--steps=1", "--read_step=1"});
     EXPECT_EQ(cluster_->task("worker", 0).Wait(), 0) << cluster_->Describe();
     const std::string line = cluster_->LastLine("worker", 0, "acked 1 ");
     return line.empty() ? -1 : std::stoll(line.substr(8));
   }
 
-  std::string folder_;
+  const TempFolder folder_;
   std::unique_ptr<ProcessCluster> cluster_;
   Arguments training_;
   int64_t acknowledged_ = 0, begun_ = 0;  // steps of workers that are dead
@@ -114,7 +110,7 @@ TEST_P(KillInStepTest, TheChief) {
   AwaitSteps(1, 10);  // this worker does not depend on the chief
   CountAndKill(1);
   ExpectWholeSteps();
-  const std::string newest = LatestCheckpoint(folder_);
+  const std::string newest = LatestCheckpoint(folder_.path());
   ASSERT_NE(newest, "");
   const int64_t saved = BundleReader(newest).Read("global_step").scalar<int64_t>();
   EXPECT_EQ(FirstStepOfANewRun(), saved + 1) << cluster_->Describe();

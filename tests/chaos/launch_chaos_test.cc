@@ -11,6 +11,7 @@
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/launched_program.h"
 
 namespace cohort::testing {
@@ -28,18 +29,11 @@ std::string FileText(const std::filesystem::path& path) {
 
 class LaunchChaosTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    token_ = StrCat("launch-chaos-", getpid(), "-", std::random_device{}());
-    folder_ = StrCat(::testing::TempDir(), token_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void Launch(const std::vector<std::string>& flags, const std::vector<std::string>& arguments) {
     std::vector<std::string> command{"/usr/bin/env", "COHORT_TOKEN=" + token_, COHORT_PROGRAM, "launch", "--ps=2",
                                      "--workers=2"};
     command.insert(command.end(), flags.begin(), flags.end());
-    command.insert(command.end(), {"--", LINEAR_REGRESSION, "--logdir=" + folder_, "--steps_to_validate=100"});
+    command.insert(command.end(), {"--", LINEAR_REGRESSION, "--logdir=" + folder_.path(), "--steps_to_validate=100"});
     command.insert(command.end(), arguments.begin(), arguments.end());
     program_ = std::make_unique<LaunchedProgram>(command);
   }
@@ -64,7 +58,8 @@ class LaunchChaosTest : public ::testing::Test {
     kill(pids[0], SIGKILL);
   }
 
-  std::string token_, folder_;
+  const TempFolder folder_;
+  const std::string token_ = StrCat("launch-chaos-", getpid(), "-", std::random_device{}());
   std::unique_ptr<LaunchedProgram> program_;
 };
 
@@ -105,7 +100,7 @@ TEST_F(LaunchChaosTest, AWorkerIsStartedAgainAndTrainingGoesOn) {
 // The variables of the killed server are lost. The workers fail, are started again, and restore the checkpoint.
 TEST_F(LaunchChaosTest, AParameterServerIsStartedAgainAndTrainingGoesOnFromTheCheckpoint) {
   Launch({"--restart=2"}, {"--max_steps=6000", "--save_model_secs=0.2"});
-  for (int lines = 1; LatestCheckpoint(folder_).empty(); ++lines) {
+  for (int lines = 1; LatestCheckpoint(folder_.path()).empty(); ++lines) {
     ASSERT_TRUE(program_->WaitForText("step: ", lines)) << program_->err();
   }
   KillTask("ps", 0);

@@ -2,7 +2,6 @@
 // intact checkpoint, whenever a process was killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/chaos/counting_model.h"
 #include "tests/chaos/process_cluster.h"
 
@@ -24,20 +24,14 @@ using ::testing::Not;
 
 class RestartTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    UseTestToken();
-    folder_ = StrCat(::testing::TempDir(), "restart_test-", getpid(), "-",
-                     ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { UseTestToken(); }
 
   // Trains until there is a checkpoint of step `at_least` or later. Then kills a ps, so that all tasks end.
   void TrainAndCrash(int64_t at_least);
   // Returns the step of the first acknowledged step of a new cluster. Sets *said to the output of its chief.
   int64_t FirstStepOfANewRun(std::string* said);
 
-  std::string folder_;
+  const TempFolder folder_;
 };
 
 // Returns the global step in a checkpoint, or -1 for "". With asynchronous workers it may be a few steps more than the
@@ -48,9 +42,9 @@ int64_t StepOf(const std::string& checkpoint) {
 
 void RestartTest::TrainAndCrash(int64_t at_least) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
-  cluster.StartAll({"--logdir=" + folder_, "--save_secs=0.1", "--pause_ms=5", "--orphan_ms=300"});
+  cluster.StartAll({"--logdir=" + folder_.path(), "--save_secs=0.1", "--pause_ms=5", "--orphan_ms=300"});
   const auto newest_name = [this] {
-    const std::string prefix = LatestCheckpoint(folder_);
+    const std::string prefix = LatestCheckpoint(folder_.path());
     return prefix.empty() ? -1 : std::stoll(prefix.substr(prefix.rfind('-') + 1));
   };
   for (int steps = 50; newest_name() < at_least; steps += 50) {
@@ -64,7 +58,7 @@ void RestartTest::TrainAndCrash(int64_t at_least) {
 
 int64_t RestartTest::FirstStepOfANewRun(std::string* said) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
-  cluster.StartAll({"--logdir=" + folder_, "--steps=1", "--read_step=1"});
+  cluster.StartAll({"--logdir=" + folder_.path(), "--steps=1", "--read_step=1"});
   for (const auto& [job, index] : {std::pair{"worker", 0}, {"ps", 0}, {"ps", 1}}) {
     EXPECT_EQ(cluster.task(job, index).Wait(), 0) << cluster.Describe();
   }
@@ -106,7 +100,7 @@ TEST_F(RestartTest, ARestartedParameterServerIsToldApart) {
 TEST_F(RestartTest, ANewRunFollowsTheCheckpoint) {
   TrainAndCrash(20);
   if (HasFatalFailure()) return;
-  const int64_t saved = StepOf(LatestCheckpoint(folder_));
+  const int64_t saved = StepOf(LatestCheckpoint(folder_.path()));
   std::string said;
   EXPECT_EQ(FirstStepOfANewRun(&said), saved + 1) << said;
 }
@@ -114,7 +108,7 @@ TEST_F(RestartTest, ANewRunFollowsTheCheckpoint) {
 TEST_F(RestartTest, ADamagedCheckpointIsPassedOver) {
   TrainAndCrash(60);
   if (HasFatalFailure()) return;
-  const auto all = ReadCheckpointState(folder_)->all_model_checkpoint_paths;
+  const auto all = ReadCheckpointState(folder_.path())->all_model_checkpoint_paths;
   ASSERT_GE(all.size(), 3u);
   const std::string newest = all[all.size() - 1];
   const std::string before = all[all.size() - 2];
@@ -137,13 +131,14 @@ TEST_F(RestartTest, ADamagedCheckpointIsPassedOver) {
 TEST_F(RestartTest, TrainingGoesOnWhileItSaves) {
   constexpr int kSteps = 4000;
   ProcessCluster cluster({{"ps", 2}, {"worker", 2}});
-  cluster.StartAll({"--logdir=" + folder_, "--save_secs=0.005", StrCat("--steps=", kSteps), "--silence_ms=5000"});
+  cluster.StartAll(
+      {"--logdir=" + folder_.path(), "--save_secs=0.005", StrCat("--steps=", kSteps), "--silence_ms=5000"});
   for (int w = 0; w < 2; ++w) {
     EXPECT_EQ(cluster.task("worker", w).Wait(), 0) << cluster.Describe();
     EXPECT_EQ(cluster.CountLines("worker", w, "acked"), kSteps);
   }
   for (int p = 0; p < 2; ++p) EXPECT_EQ(cluster.task("ps", p).Wait(), 0) << cluster.Describe();
-  EXPECT_GE(StepOf(LatestCheckpoint(folder_)),
+  EXPECT_GE(StepOf(LatestCheckpoint(folder_.path())),
             kSteps);  // the chief's last checkpoint; the other worker may have gone on
 }
 
@@ -156,7 +151,7 @@ TEST_F(RestartTest, AChiefThatDiesWhileItSavesLeavesAnIntactCheckpoint) {
     ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
     cluster.Start("ps", 0, {"--orphan_ms=200", "--size=100000"});
     // The chief saves as fast as it can, so that it is in the middle of a save most of the time.
-    cluster.Start("worker", 0, {"--size=100000", "--read_step=1", "--save_secs=0.001", "--logdir=" + folder_});
+    cluster.Start("worker", 0, {"--size=100000", "--read_step=1", "--save_secs=0.001", "--logdir=" + folder_.path()});
     ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 20)) << cluster.Describe();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));  // any moment is good
     cluster.Kill("worker", 0);
@@ -164,7 +159,7 @@ TEST_F(RestartTest, AChiefThatDiesWhileItSavesLeavesAnIntactCheckpoint) {
     const std::string out = cluster.task("worker", 0).out();
     const int64_t first = std::stoll(out.substr(out.find("acked 1 ") + 8));
     EXPECT_GE(first, reached + 1) << "round " << round << cluster.Describe();
-    reached = std::max<int64_t>(reached, StepOf(LatestCheckpoint(folder_)));
+    reached = std::max<int64_t>(reached, StepOf(LatestCheckpoint(folder_.path())));
   }
   EXPECT_GT(reached, 0);
 }

@@ -2,7 +2,6 @@
 // workers that were not killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/chaos/process_cluster.h"
 
 namespace cohort::testing {
@@ -23,24 +23,21 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     UseTestToken();
-    folder_ = StrCat(::testing::TempDir(), "cohort_strategy_backup_", getpid(), "_", GetParam());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_ + "/rows");
+    std::filesystem::create_directories(folder_ / "rows");
     // The workers get unequal parts: some have no examples left while others still have some.
     int line = 0;
     for (int file = 0; file < 5; ++file) {
-      std::ofstream out(StrCat(folder_, "/rows/", file, ".csv"));
+      std::ofstream out(folder_ / StrCat("rows/", file, ".csv"));
       for (int i = 0; i < 6 + 2 * file; ++i, ++line) {
         for (int column = 0; column < 7; ++column)
           out << (line * 31 + column * 17) % 23 / 11.0 - 1 << ",\n"[column == 6];
       }
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string Backups() const { return folder_ + "/backup"; }
+  std::string Backups() const { return folder_ / "backup"; }
   Arguments Command(const std::string& backup_dir, int save_every, int halt_at = -1) const {
-    const std::string data = GetParam() == "csv" ? folder_ + "/rows" : GetParam();
+    const std::string data = GetParam() == "csv" ? folder_ / "rows" : GetParam();
     return {data, backup_dir, StrCat(save_every), StrCat(halt_at)};
   }
   // Starts all workers. Returns the line that they print at their end, which is the same for each.
@@ -77,7 +74,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
     ExpectOthersEnd(victim);
   }
 
-  std::string folder_;
+  const TempFolder folder_;
   ProcessCluster cluster_{{{"worker", kWorkers}}, {FIT_TASK}};
 };
 

@@ -6,7 +6,6 @@
 // others print.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +17,7 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/distribute/communication_options.h"
 #include "tests/chaos/process_cluster.h"
 
@@ -42,8 +42,6 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
  protected:
   StrategyChaos() : cluster_({{"worker", kWorkers}}, {STRATEGY_TASK}) { UseTestToken(); }
 
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   static Arguments Flags(Arguments more = {}) {
     more.push_back(StrCat("--silence_ms=", ServerOptions().silence_limit.count()));  // the default
     more.push_back("--implementation=" + GetParam());
@@ -51,7 +49,7 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
   }
   // Returns the flags for a training with callbacks that write files.
   Arguments FilesFlags(Arguments more = {}) {
-    more.push_back("--folder=" + folder_);
+    more.push_back("--folder=" + folder_.path());
     return Flags(more);
   }
   std::string Said() { return cluster_.Describe(); }
@@ -80,8 +78,8 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
   // Returns all files below the folder of the callbacks, sorted. Numbers in the names of event files are left out.
   std::vector<std::string> Files() const {
     std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
-      std::string name = entry.path().string().substr(folder_.size() + 1);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+      std::string name = entry.path().string().substr(folder_.path().size() + 1);
       if (const size_t events = name.find("events."); events != std::string::npos) name.resize(events + 6);
       files.push_back(std::move(name));
     }
@@ -95,8 +93,8 @@ class StrategyChaos : public ::testing::TestWithParam<std::string> {
     return numbers;
   }
 
+  const TempFolder folder_;
   ProcessCluster cluster_;
-  const std::string folder_ = StrCat(::testing::TempDir(), "cohort_strategy_chaos_", getpid());
 };
 
 TEST_P(StrategyChaos, WorkersEndWithTheWeightsOfOneProcess) {
@@ -237,7 +235,8 @@ TEST_P(StrategyChaos, AWorkerThatIsLostInTheFirstCollective) {
 
 // In each phase one worker takes longer than the silence limit.
 TEST_P(StrategyChaos, AWorkerThatIsLateAtEachPhaseIsWaitedFor) {
-  const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_, "--implementation=" + GetParam()};
+  const Arguments flags = {"--silence_ms=2000", "--epochs=1", "--folder=" + folder_.path(),
+                           "--implementation=" + GetParam()};
   Arguments late = flags;
   late.emplace_back("--hold=every");
   std::string expected;

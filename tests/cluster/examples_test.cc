@@ -158,10 +158,14 @@ std::string TextOfFiles(const std::string& folder, const std::string& start) {
 TEST_F(ExamplesTest, TheDemosMirroredTrainingLearns) {
   const bool real = !RealImages().empty();
   const int64_t images = real ? 4000 : 2500;
-  std::vector<std::string> command{FASHION_MNIST_PROGRAM, "--strategy=multi_worker",
-                                   "--threads=1",         "--epochs=1",
-                                   "--verbose=2",         "--show_signal",
-                                   "--logdir=" + folder_, "--max_images=" + std::to_string(images)};
+  std::vector<std::string> command{FASHION_MNIST_PROGRAM,
+                                   "--strategy=multi_worker",
+                                   "--threads=1",
+                                   "--epochs=1",
+                                   "--verbose=2",
+                                   "--show_signal",
+                                   "--logdir=" + folder_.path(),
+                                   "--max_images=" + std::to_string(images)};
   if (real) command.push_back("--data_dir=" + RealImages());
   LaunchedProgram program(Launch({"--workers=2"}, command));
   ASSERT_EQ(program.Wait(), 0) << program.err();

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/launched_program.h"
 
 namespace cohort::testing {
@@ -53,15 +52,9 @@ inline std::string FileText(const std::string& path) {
 
 class LaunchTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = ::testing::TempDir() + "launch_test-" + std::to_string(getpid()) + "-" +
-              ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string File(const std::string& name) const { return folder_ + "/" + name; }
+  std::string File(const std::string& name) const { return folder_ / name; }
 
-  std::string folder_;
+  const TempFolder folder_;
 };
 
 }  // namespace cohort::testing

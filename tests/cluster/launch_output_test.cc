@@ -67,8 +67,9 @@ TEST_F(LaunchTest, TasksInheritNothingButTheirOutput) {
 }
 
 TEST_F(LaunchTest, ClosedStandardDescriptorsDoNotMatter) {
-  LaunchedProgram program(Shell({"--workers=1", "--output-dir=" + folder_}, "echo out; echo err >&2; read x; exit 0"),
-                          [] { close(0), close(1), close(2); });
+  LaunchedProgram program(
+      Shell({"--workers=1", "--output-dir=" + folder_.path()}, "echo out; echo err >&2; read x; exit 0"),
+      [] { close(0), close(1), close(2); });
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(FileText(File("worker-0.log")), HasSubstr("out\n"));
   EXPECT_THAT(FileText(File("worker-0.log")), HasSubstr("err\n"));
@@ -196,7 +197,7 @@ TEST_F(LaunchTerminalTest, TaskNamesAreColouredAndControlCEndsAll) {
 TEST_F(LaunchTerminalTest, AProgressBarIsShownAsItGrows) {
   ASSERT_EQ(mkfifo(File("go").c_str(), 0600), 0);
   const int go = open(File("go").c_str(), O_RDWR | O_CLOEXEC);
-  Start({"--workers=1", "--output_dir=" + folder_},
+  Start({"--workers=1", "--output_dir=" + folder_.path()},
         "printf 'begin\n\r1/2 %s' $COHORT_PROGRESS; read x < " + File("go") + "; printf '\r2/2 end\n'");
   // The bar is shown before its line has a newline.
   EXPECT_THAT(ReadUntil("1/2 bar\033[K"), HasSubstr("[worker/0]\033[0m begin\r\n\r\033[36m[worker/0]\033[0m 1/2 bar"));

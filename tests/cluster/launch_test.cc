@@ -42,7 +42,7 @@ TEST_F(LaunchTest, ADeathBySignalIsNamed) {
 TEST_F(LaunchTest, TheCauseIsNamedAndNotWhoNoticedIt) {
   LaunchedProgram program(
       Shell({"--workers=3"},
-            "cd " + folder_ +
+            "cd " + folder_.path() +
                 "; has() { until [ -s $1 ]; do sleep 0.02; done; }; "
                 "dead() { has $1; until [ \"$(cut -d' ' -f3 /proc/$(cat $1)/stat)\" = Z ]; do sleep 0.02; done; }; "
                 "is worker 0 && { dead one; echo $$ > zero; exit 5; }; "
@@ -151,7 +151,7 @@ TEST_F(LaunchTest, AProgramThatCannotRunIsNamedAndNothingStarts) {
   for (const auto& [path, code, message] : std::vector<std::tuple<std::string, int, std::string>>{
            {"no_such_program_anywhere", 127, "cannot run no_such_program_anywhere: there is no such program in PATH"},
            {File("nothing"), 127, "cannot run " + File("nothing") + ": No such file"},
-           {folder_, 126, "cannot run " + folder_ + ": Is a directory"},
+           {folder_.path(), 126, "cannot run " + folder_.path() + ": Is a directory"},
            {File("forbidden"), 126, "cannot run " + File("forbidden") + ": Permission denied"},
            {File("text"), 126, "cannot run " + File("text") + ": it is neither a program"},
            {File("script"), 127, "cannot run " + File("script") + ": there is no /nowhere/interpreter"},

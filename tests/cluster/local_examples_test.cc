@@ -1,14 +1,14 @@
 // Tests of the examples that run in one process: they learn, and say which images they have used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/example_output.h"
 #include "tests/cluster/launched_program.h"
 
@@ -32,10 +32,11 @@ TEST(LocalExamplesTest, ALayerOfOnesOwnTellsTwoSpiralsApart) {
 }
 
 TEST(LocalExamplesTest, APredictorServesSeveralThreads) {
-  const std::string path = ::testing::TempDir() + "served_" + std::to_string(getpid()) + ".keras";
+  const TempFolder folder;
+  const std::string path = folder / "model.keras";
   LaunchedProgram program({PREDICTOR_PROGRAM, path});
   ASSERT_EQ(program.Wait(), 0) << program.err();
-  EXPECT_EQ(std::remove(path.c_str()), 0) << "the model was not written to " << path;
+  EXPECT_TRUE(std::filesystem::is_regular_file(path)) << "the model was not written to " << path;
   EXPECT_THAT(program.out(), HasSubstr("model 'circle' takes 'point' [?,2]\n"));
   EXPECT_THAT(program.out(), HasSubstr("expected float32[?,2] for input 'point' of model 'circle'; got float32[2]"));
   // 500 requests of 1 to 16 points by each of 4 threads.

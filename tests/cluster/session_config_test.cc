@@ -2,7 +2,6 @@
 // what it logs while it works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "cohort/collective/group.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "tests/cluster/local_cluster.h"
 #include "tools/cohort/port_reservation.h"
@@ -143,26 +143,21 @@ TEST_F(PlacementLogTest, ASessionOfThisProcessAndSilenceWithoutIt) {
 // Tests of the files in the folder that COHORT_DUMP_GRAPHS names.
 class GraphDumpTest : public ::testing::Test {
  protected:
-  GraphDumpTest() {
-    std::filesystem::remove_all(folder_);
-    setenv("COHORT_DUMP_GRAPHS", folder_.c_str(), 1);
-  }
-  ~GraphDumpTest() override {
-    unsetenv("COHORT_DUMP_GRAPHS");
-    std::filesystem::remove_all(folder_);
-  }
+  GraphDumpTest() { setenv("COHORT_DUMP_GRAPHS", dumps_.c_str(), 1); }
+  ~GraphDumpTest() override { unsetenv("COHORT_DUMP_GRAPHS"); }
   // Returns the files by their paths below the folder, without the number of the session.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
-    if (!std::filesystem::exists(folder_)) return files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+    if (!std::filesystem::exists(dumps_)) return files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dumps_)) {
       if (!entry.is_regular_file()) continue;
       const std::string step = entry.path().parent_path().filename();
       files[step.substr(0, step.find("_of_")) + "/" + entry.path().filename().string()] = ReadFile(entry.path());
     }
     return files;
   }
-  const std::string folder_ = StrCat(::testing::TempDir(), "cohort_graph_dump_", getpid());
+  const testing::TempFolder folder_;
+  const std::string dumps_ = folder_ / "dumps";
 };
 
 TEST_F(GraphDumpTest, TheFirstFailingStepOfASignatureLeavesTheGraphOfEachDevice) {
@@ -194,7 +189,7 @@ TEST_F(GraphDumpTest, TheFirstFailingStepOfASignatureLeavesTheGraphOfEachDevice)
 }
 
 TEST_F(GraphDumpTest, AFolderThatCannotBeMadeIsToldAndTheStepsErrorStays) {
-  { std::ofstream(folder_) << "a file"; }
+  { std::ofstream(dumps_) << "a file"; }
   Graph g;
   const Output index = ops::Placeholder(g, DType::kInt32, Shape{}, "index");
   const Output value = ops::Gather(ops::Const(g, std::vector<float>{1, 2}), index);

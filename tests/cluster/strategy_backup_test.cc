@@ -2,12 +2,12 @@
 // real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/distribute/worker_folder.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/callbacks/callbacks.h"
@@ -29,15 +29,10 @@ constexpr char kFile[] = "/latest.weights.h5";
 
 class StrategyBackup : public ::testing::Test {
  protected:
-  void SetUp() override {
-    RegisterAll();
-    folder_ = StrCat(::testing::TempDir(), "cohort_strategy_backup_unit_", getpid());
-    fs::remove_all(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  void SetUp() override { RegisterAll(); }
 
-  // Returns the folder that all workers share, or the folder of one worker.
-  std::string Folder(int worker = -1) const { return worker < 0 ? folder_ : StrCat(folder_, "/", worker); }
+  // Returns the folder that all workers share, or the folder of one worker. The test does not make it.
+  std::string Folder(int worker = -1) const { return folder_ / (worker < 0 ? "shared" : StrCat(worker)); }
 
   // The results of the workers. After `stop_after` batches an error stops all of them.
   struct Ends {
@@ -79,7 +74,7 @@ class StrategyBackup : public ::testing::Test {
     }
   }
 
-  std::string folder_;
+  const testing::TempFolder folder_;
 };
 
 TEST_F(StrategyBackup, GoesOnAsIfNothingHadHappened) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <future>
 
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/worker_meeting.h"
@@ -97,12 +98,11 @@ TEST_P(MultiWorker, InitialValuesAreTheChiefs) {
 
 // Each worker reads files of its own, which have different lengths. Some workers end earlier.
 TEST_P(MultiWorker, FilesAreSharedAndWorkersEndTogether) {
-  const std::string folder = ::testing::TempDir() + StrCat("strategy_files_", GetParam());
-  std::filesystem::create_directories(folder);
+  const testing::TempFolder folder;
   std::vector<std::string> files;
   int line = 0;
   for (int f = 0; f < 2 * cluster_.workers(); ++f) {
-    files.push_back(StrCat(folder, "/", f, ".csv"));
+    files.push_back(folder / StrCat(f, ".csv"));
     std::ofstream out(files.back());
     for (int i = 0; i < 3 + 2 * f; ++i, ++line) out << 0.01 * line << "," << 0.02 * line - 1 << "\n";
   }
@@ -123,7 +123,6 @@ TEST_P(MultiWorker, FilesAreSharedAndWorkersEndTogether) {
     ASSERT_FALSE(mine.empty());
     EXPECT_EQ(mine[0].ToVector<float>(), weights[0][0].ToVector<float>());
   }
-  std::filesystem::remove_all(folder);
 }
 
 // Every difference is an error at every worker, and the error names it.
@@ -168,7 +167,8 @@ TEST_P(MultiWorker, CallbacksThatActOnTheTrainingHaveToBeAlike) {
     std::function<Callbacks()> first, other;
     std::vector<std::string> named;
   };
-  const std::string backup = ::testing::TempDir() + StrCat("strategy_callbacks_", GetParam());
+  const testing::TempFolder folder;
+  const std::string backup = folder / "backup";
   const auto backs_up = [&] { return keras::BackupAndRestore({.backup_dir = backup}); };
   const auto rate = [](int, double) { return 0.1; };
   const std::string kinds = "callbacks that act on the training: ";
@@ -218,26 +218,24 @@ TEST_P(MultiWorker, CallbacksThatActOnTheTrainingHaveToBeAlike) {
 }
 
 TEST_P(MultiWorker, CallbacksThatOnlyWriteMayBeAtTheChiefAlone) {
-  const std::string folder = ::testing::TempDir() + StrCat("strategy_chiefs_callbacks_", GetParam());
-  std::filesystem::create_directories(folder);
+  const testing::TempFolder folder;
   ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
     TrainingCase one;
     one.optimizer = keras::SGD();
     FitOptions fit = {.batch_size = 8, .epochs = 2, .verbose = 0};
     if (worker == 0) {
       fit.callbacks = {
-          Pass(), keras::CSVLogger(folder + "/log.csv"),
+          Pass(), keras::CSVLogger(folder / "log.csv"),
           keras::ModelCheckpoint(
-              {.filepath = folder + "/best.keras", .monitor = "loss", .save_best_only = true, .save_every_batches = 1}),
-          keras::TensorBoard({.log_dir = folder + "/logs", .histogram_freq = 1, .update_every_batches = 1})};
+              {.filepath = folder / "best.keras", .monitor = "loss", .save_best_only = true, .save_every_batches = 1}),
+          keras::TensorBoard({.log_dir = folder / "logs", .histogram_freq = 1, .update_every_batches = 1})};
     }
     fit.callbacks.push_back(keras::EarlyStopping({.monitor = "loss", .patience = 5, .verbose = worker}));
     ModelOf(one, strategy)->Fit(DataOf(one), fit);
   }));
-  for (const char* written : {"/log.csv", "/best.keras", "/logs"}) {
-    EXPECT_TRUE(std::filesystem::exists(folder + written)) << written;
+  for (const char* written : {"log.csv", "best.keras", "logs"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder / written)) << written;
   }
-  std::filesystem::remove_all(folder);
 }
 
 // The last worker fails. The others get an error with the cause and the number of that worker.
@@ -359,12 +357,12 @@ TEST_P(MultiWorker, OptimizersAndStatisticsThatDivergeAreNamed) {
 }
 
 TEST_P(MultiWorker, TheChiefAloneWrites) {
-  const std::string folder = ::testing::TempDir() + StrCat("strategy_chief_", GetParam());
+  const testing::TempFolder folder;
   ExpectOk(cluster_.AtEachWorker([&](int worker, const distribute::StrategyPtr& strategy) {
     TrainingCase one;
     one.optimizer = keras::SGD();
     const auto model = ModelOf(one, strategy);
-    const std::string mine = StrCat(folder, "/", worker);
+    const std::string mine = folder / StrCat(worker);
     std::filesystem::create_directories(mine);
     FitOptions fit = {.batch_size = 8, .epochs = 2, .verbose = 0};
     fit.callbacks = {
@@ -380,7 +378,6 @@ TEST_P(MultiWorker, TheChiefAloneWrites) {
     }
     EXPECT_EQ(std::filesystem::is_empty(mine), worker != 0);
   }));
-  std::filesystem::remove_all(folder);
 }
 
 // The worker has ended without an error meanwhile.

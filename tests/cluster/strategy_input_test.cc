@@ -3,14 +3,13 @@
 // step has one list for each replica of a worker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/worker_meeting.h"
@@ -77,16 +76,14 @@ class StrategyInput : public testing::MultiWorker {
   static constexpr int64_t kBatch = 7;  // the global batch size
 
   StrategyInput() {
-    std::filesystem::create_directories(folder_);
     for (int f = 0; f < 2 * workers() + 1; ++f) {
-      files_.push_back(StrCat(folder_, "/", f, ".csv"));
+      files_.push_back(folder_ / StrCat(f, ".csv"));
       std::ofstream out(files_.back());
       of_files_.push_back(Iota(numbers_, numbers_ + 2 + 3 * f));
       for (const int64_t number : of_files_.back()) out << number << "\n";
       numbers_ += static_cast<int64_t>(of_files_.back().size());
     }
   }
-  ~StrategyInput() override { std::filesystem::remove_all(folder_); }
 
   int workers() const { return cluster_.workers(); }
   static int replicas() { return GetParam().replicas; }
@@ -206,7 +203,7 @@ class StrategyInput : public testing::MultiWorker {
     EXPECT_EQ(TrainedOn(dataset, policy), expected) << what;
   }
 
-  const std::string folder_ = StrCat(::testing::TempDir(), "cohort_strategy_input_", getpid());
+  const testing::TempFolder folder_;
   std::vector<std::string> files_;
   std::vector<Numbers> of_files_;
   int64_t numbers_ = 0;
@@ -303,7 +300,7 @@ TEST_P(StrategyInput, AShuffleWithoutASeedCoversEachElementOnceAnEpoch) {
 }
 
 TEST_P(StrategyInput, FitCoversAShuffleWithoutASeedOnceAnEpochAlsoAfterARestart) {
-  const std::string backup = folder_ + "/backup";
+  const std::string backup = folder_ / "backup";
   for (const int stop_after : {-1, 2, 5}) {  // an epoch has 4 steps or more
     for (const bool again : {false, true}) {
       if (stop_after < 0 && again) continue;

@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/record_io.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/proto/example.pb.h"
 #include "cohort/proto/graph.pb.h"
 #include "cohort/summary/event_reader.h"
@@ -28,7 +29,8 @@ constexpr char kEvents[] = "events.out.tfevents.1700000000.golden";
 TEST(GoldenTest, TinyCheckpoint) {
   const BundleReader reader(kDir + "tiny");
   EXPECT_THAT(reader.Read("w").ToVector<float>(), ElementsAre(1, 2));
-  const std::string prefix = ::testing::TempDir() + "/golden_test_tiny";
+  const testing::TempFolder folder;
+  const std::string prefix = folder / "tiny";
   BundleWriter writer(prefix);
   writer.Add("w", Tensor::Vector<float>({1, 2}));
   writer.Finish();
@@ -74,10 +76,10 @@ TEST(GoldenTest, EventFile) {
 }
 
 TEST(GoldenTest, EventFileIsWrittenAsTensorFlowDoes) {
-  const std::string dir = ::testing::TempDir() + "/golden_test_events";
+  const testing::TempFolder folder;
   EventWriter::Options options;
   options.now = [] { return 1.7e9; };
-  EventWriter writer(dir, options);
+  EventWriter writer(folder / "events", options);
   writer.Scalar("loss", 0.5f, 3);
   writer.Histogram("weights", Tensor::Vector<float>({0, 0, 2}), 4);
   proto::GraphDef graph;

@@ -12,6 +12,7 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/file.h"
 #include "cohort/core/record_io.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/proto/example.pb.h"
 #include "cohort/summary/event_writer.h"
 
@@ -23,13 +24,6 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string FreshDir(const std::string& name) {
-  const std::string dir = ::testing::TempDir() + "/inspect_test_" + name;
-  fs::remove_all(dir);
-  fs::create_directories(dir);
-  return dir;
-}
 
 void Put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -60,9 +54,9 @@ std::string SaveCheckpoint(const std::string& prefix) {
 }
 
 TEST(InspectTest, CheckpointByAnyOfItsNames) {
-  const std::string dir = FreshDir("checkpoint");
-  const std::string prefix = SaveCheckpoint(dir + "/model.ckpt-7");
-  for (const std::string& path : {prefix, prefix + ".index", prefix + ".data-00000-of-00001", dir}) {
+  const testing::TempFolder folder;
+  const std::string prefix = SaveCheckpoint(folder / "model.ckpt-7");
+  for (const std::string& path : {prefix, prefix + ".index", prefix + ".data-00000-of-00001", folder.path()}) {
     const Result result = Inspected(path);
     EXPECT_EQ(result.code, 0) << path << ": " << result.err;
     EXPECT_THAT(result.out, HasSubstr("checkpoint " + prefix + ": 3 tensors, 48 bytes in 1 shard\n"));
@@ -73,7 +67,8 @@ TEST(InspectTest, CheckpointByAnyOfItsNames) {
 }
 
 TEST(InspectTest, CheckpointValuesAndVerification) {
-  const std::string prefix = SaveCheckpoint(FreshDir("values") + "/m");
+  const testing::TempFolder folder;
+  const std::string prefix = SaveCheckpoint(folder / "m");
   InspectOptions options;
   options.values = true;
   options.verify = true;
@@ -105,15 +100,15 @@ TEST(InspectTest, CheckpointValuesAndVerification) {
 }
 
 TEST(InspectTest, Events) {
-  const std::string dir = FreshDir("events");
+  const testing::TempFolder folder;
   EventWriter::Options clock;
   clock.now = [] { return 1.7e9; };
-  EventWriter writer(dir, clock);
+  EventWriter writer(folder.path(), clock);
   writer.Scalar("loss", 0.5f, 3);
   writer.Histogram("w", Tensor::Vector<float>({1, 3}), 4);
   writer.SessionLog(SessionStatus::kCheckpoint, 5, "/dir/m-5");
   writer.Close();
-  for (const std::string& path : {writer.path(), dir}) {
+  for (const std::string& path : {writer.path(), folder.path()}) {
     const Result result = Inspected(path);
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr(": 4 events\n"));
@@ -121,7 +116,7 @@ TEST(InspectTest, Events) {
     EXPECT_THAT(result.out, ContainsRegex("4 .* w +histogram: 2 values in \\[1, 3\\], sum 4\n"));
     EXPECT_THAT(result.out, HasSubstr("session log: CHECKPOINT /dir/m-5"));
   }
-  const std::string other_name = dir + "/renamed";
+  const std::string other_name = folder / "renamed";
   fs::copy_file(writer.path(), other_name);
   EXPECT_THAT(Inspected(other_name).out, HasSubstr("event file"));
 
@@ -139,7 +134,8 @@ TEST(InspectTest, Events) {
 }
 
 TEST(InspectTest, Records) {
-  const std::string path = FreshDir("records") + "/data.tfrecord";
+  const testing::TempFolder folder;
+  const std::string path = folder / "data.tfrecord";
   proto::Example example;
   auto& features = *example.mutable_features()->mutable_feature();
   features["label"].mutable_int64_list()->add_value(7);
@@ -170,18 +166,18 @@ TEST(InspectTest, Records) {
 }
 
 TEST(InspectTest, WhatIsNoneOfThem) {
-  const std::string dir = FreshDir("none");
-  const Result missing = Inspected(dir + "/model");
+  const testing::TempFolder folder;
+  const Result missing = Inspected(folder / "model");
   EXPECT_EQ(missing.code, 1);
-  EXPECT_THAT(missing.err, HasSubstr("neither " + dir + "/model nor " + dir + "/model.index exists"));
-  EXPECT_THAT(Inspected(dir).err, HasSubstr("no checkpoint (*.index) and no event file"));
-  Put(dir + "/text", "this is a long enough line of text\n");
-  const Result text = Inspected(dir + "/text");
+  EXPECT_THAT(missing.err, HasSubstr("neither " + folder / "model nor " + folder / "model.index exists"));
+  EXPECT_THAT(Inspected(folder.path()).err, HasSubstr("no checkpoint (*.index) and no event file"));
+  Put(folder / "text", "this is a long enough line of text\n");
+  const Result text = Inspected(folder / "text");
   EXPECT_EQ(text.code, 1);
   EXPECT_THAT(text.err, HasSubstr("no checkpoint, no event file and no TFRecord file"));
   EXPECT_THAT(text.out, IsEmpty());
-  Put(dir + "/m.index", "not a table");
-  EXPECT_THAT(Inspected(dir + "/m.index").err, HasSubstr("truncated"));
+  Put(folder / "m.index", "not a table");
+  EXPECT_THAT(Inspected(folder / "m.index").err, HasSubstr("truncated"));
 }
 
 }  // namespace

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
 
 namespace cohort::tools {
 namespace {
@@ -228,7 +228,8 @@ TEST(OutputMuxTest, StdoutAndStderrApart) {
 }
 
 TEST(OutputMuxTest, LogFilesHaveTheBytesWithoutPrefix) {
-  const std::string path = ::testing::TempDir() + "output_mux_test-" + std::to_string(getpid()) + ".log";
+  const testing::TempFolder folder;
+  const std::string path = folder / "task.log";
   std::ofstream(path) << "from an earlier launch\n";
   Pipe out, in(O_NONBLOCK);
   const std::string big(LineSplitter::kMaxLine + 5, 'x');
@@ -256,11 +257,11 @@ TEST(OutputMuxTest, LogFilesHaveTheBytesWithoutPrefix) {
   file << std::ifstream(path).rdbuf();
   EXPECT_EQ(file.str(), std::string("a\0b\n", 4) + big + "\nlast\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
-  std::filesystem::remove(path);
 }
 
 TEST(OutputMuxTest, WhereThereIsNoTerminalALineIsPrintedAsItIsInTheEnd) {
-  const std::string path = ::testing::TempDir() + "output_mux_test-" + std::to_string(getpid()) + "-bar.log";
+  const testing::TempFolder folder;
+  const std::string path = folder / "task.log";
   Pipe out, in(O_NONBLOCK);
   {
     OutputMux mux(out.write_fd, out.write_fd, ColorMode::kNever);
@@ -279,7 +280,6 @@ TEST(OutputMuxTest, WhereThereIsNoTerminalALineIsPrintedAsItIsInTheEnd) {
   std::ostringstream file;
   file << std::ifstream(path).rdbuf();
   EXPECT_EQ(file.str(), "2/2 [==]\nplain\r\nend\n");
-  std::filesystem::remove(path);
 }
 
 // Returns the rows that a terminal shows of `bytes`. The terminal is wide enough for every row. Colours are ignored.

@@ -152,17 +152,20 @@ class OpNamesTest(unittest.TestCase):
         return op_names.check(Tree({path: text}))
 
     def test_the_last_parameter_is_the_name(self):
-        self.assertEqual(self.problems('Output Neg(Output x, const NodeName& name = "");\n'), [])
-        self.assertEqual(self.problems('Output Pad(Output x, const Masks& m = {},\n           const NodeName& name = "");\n'), [])
-        self.assertIn("cohort/ops/a.h:2: Neg", self.problems("\nOutput Neg(Output x);\n")[0])
-        self.assertEqual(len(self.problems("Node* Split(Output x, const Masks& m = {});\n")), 1)
-        self.assertEqual(len(self.problems('Output Neg(Output x, const NodeName& name = "", int n = 0);\n')), 1)
+        # Without the macro: an inline function, or a header that programs do not see.
+        for macro in ["COHORT_EXPORT ", ""]:
+            self.assertEqual(self.problems(macro + 'Output Neg(Output x, const NodeName& name = "");\n'), [])
+            pad = macro + 'Output Pad(Output x, const Masks& m = {},\n           const NodeName& name = "");\n'
+            self.assertEqual(self.problems(pad), [])
+            self.assertIn("cohort/ops/a.h:2: Neg", self.problems(f"\n{macro}Output Neg(Output x);\n")[0])
+            self.assertEqual(len(self.problems(macro + "Node* Split(Output x, const Masks& m = {});\n")), 1)
+            self.assertEqual(len(self.problems(macro + 'Output Neg(Output x, const NodeName& name = "", int n = 0);\n')), 1)
 
     def test_what_adds_no_node_of_its_own(self):
-        for text in ["DType VariableDType(Output handle);\n", "inline Output operator-(Output x) { return x; }\n",
-                     "Output OnesLike(Output x, const NodeName& name);\n"]:
+        for text in ["COHORT_EXPORT DType VariableDType(Output handle);\n", "inline Output operator-(Output x) { return x; }\n",
+                     "COHORT_EXPORT Output OnesLike(Output x, const NodeName& name);\n"]:
             self.assertEqual(self.problems(text), [], text)
-        self.assertEqual(self.problems("Output Neg(Output x);\n", "cohort/graph/a.h"), [])
+        self.assertEqual(self.problems("COHORT_EXPORT Output Neg(Output x);\n", "cohort/graph/a.h"), [])
 
 
 class ListedSourcesTest(unittest.TestCase):

@@ -11,13 +11,11 @@ OTHERWISE_NAMED = {
     "While": "WhileOptions has the name",
     "GetVariable": "a variable has its name as the second parameter",
     "GetOrCreateGlobalStep": "the global step has a fixed name",
-    "GetGlobalStep": "adds nothing",
-    "MakeVariable": "VariableRequest has the name",
-    "MakeVariableOfParts": "VariableRequest has the name",
 }
 RESULT = (r"(?:Output|Node\*|Variable|std::vector<Output>|BatchNorm|UniqueResult|UniqueCountsResult|PoppedTensor"
           r"|ClippedGradients)")
-FUNCTION = re.compile(r"^(?:inline )?(?:requires .*?)?" + RESULT + r" (\w+)\(((?:[^;{}]|\{\})*?)\)(?:;| \{)", re.M)
+FUNCTION = re.compile(r"^(?:COHORT_EXPORT )?(?:inline )?(?:requires .*?)?" + RESULT
+                      + r" (\w+)\(((?:[^;{}]|\{\})*?)\)(?:;| \{)", re.M)
 
 
 def check(tree):

@@ -16,6 +16,7 @@ import urllib.request
 START_S = 60
 PAGE_S = 300
 ANSWER_S = 60
+STOP_S = 30
 SETTLED_S = 5  # so long the page has to stay as it is
 SHOWN = "epoch_(loss%7Caccuracy)"  # a regular expression: both on one page
 
@@ -42,6 +43,16 @@ def wait_for_runs(port):
                 return
         time.sleep(0.5)
     raise RuntimeError(f"tensorboard found no run within {START_S} s")
+
+
+def stop(process):
+    """Asks the process to end, and ends it by force if it does not within STOP_S."""
+    process.terminate()
+    try:
+        process.wait(timeout=STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Browser:
@@ -89,8 +100,7 @@ class Browser:
                 return answer["result"]
 
     def close(self):
-        self.process.terminate()
-        self.process.wait(timeout=30)
+        stop(self.process)
         os.close(self.writing)
         os.close(self.reading)
 
@@ -150,6 +160,5 @@ def picture(logdir, path, size=(1440, 620), largest=200 * 1024):
             wait_for_runs(port)
             shoot(f"http://127.0.0.1:{port}/?tagFilter={SHOWN}&smoothing=0#timeseries", path, size)
         finally:
-            process.terminate()
-            process.wait(timeout=30)
+            stop(process)
     small(path, largest)

@@ -28,7 +28,7 @@ class TestDevice final : public Device {
   TestStream* from_host_stream() override { return &from_host_; }
   // Copy the bytes. A tensor of objects (strings, handles) is returned unchanged, because it is in host memory on every
   // device. CopyToHost and CopyFromHost wait for the copy; the other two enqueue it. Throw InternalError for a tensor
-  // of another device. The two that wait throw DeadlineExceededError if the streams do not advance.
+  // of another device. The two that wait throw DeadlineExceededError after ten minutes.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
@@ -69,10 +69,11 @@ class TestBackend final : public Backend {
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
-  // Gives each op that has a kernel of the CPU's own a kernel for TEST, unless it has one already.
+  // Registers a TEST kernel for each op that has a kernel for the type CPU and none for TEST. Host kernels serve TEST
+  // already.
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
-  // Sets the delays of devices that are made from now on. Each stream gets a different seed.
+  // Sets the delays of devices that are made from now on. Each stream draws its delays from its own seed.
   void set_delays(const TestDelays& delays);
 
  private:
@@ -83,7 +84,7 @@ class TestBackend final : public Backend {
 };
 
 // Registers the backend. From then on device_count {"TEST", n} makes such devices. Further calls do not register it
-// again. Each call gives a TEST kernel to the ops that have got a kernel of the CPU since the call before.
+// again. Each call gives a TEST kernel to the ops that have got a CPU kernel since the call before.
 void RegisterTestBackend();
 
 }  // namespace cohort

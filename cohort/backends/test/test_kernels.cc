@@ -158,14 +158,12 @@ void Assign(KernelContext& ctx) {
   auto& variable = ResourceOf<VariableResource>(ctx.input(0));
   const Tensor& value = ctx.input(1);
   StepError& error = TestErrorOf(ctx);
-  if (IsObject(value.dtype())) {
-    variable.Assign(value);
-    return error.CountUpdate();
-  }
   CheckMemory(ctx);
   TestDevice& device = TestDeviceOf(ctx);
   const CancellationManager* cancellation = ctx.step().cancellation;
-  if (variable.initialized() && variable.value_shape() == value.shape() && variable.dtype() == value.dtype()) {
+  const bool objects = IsObject(value.dtype());
+  if (!objects && variable.initialized() && variable.value_shape() == value.shape() &&
+      variable.dtype() == value.dtype()) {
     variable.Update([&](const Tensor& old, Tensor& out) {
       if (old.shape() != value.shape()) {
         throw AbortedError(StrCat("[test device] expected ", value.shape(), " as the shape of variable '",
@@ -180,9 +178,14 @@ void Assign(KernelContext& ctx) {
     });
     return;
   }
-  // There is no old value of this shape to keep. First finds out whether the step has failed.
+  // The stream has no old value of this shape to keep, or cannot copy objects. First finds out whether the step has
+  // failed.
   device.Synchronize();
   if (!error.MayRun(cancellation)) return;
+  if (objects) {
+    variable.Assign(value);
+    return error.CountUpdate();
+  }
   const Tensor copy(value.dtype(), value.shape(), device.allocator());
   device.compute_stream()->Enqueue(
       [to = TrueAddress(copy), from = TrueAddress(value), bytes = value.bytes()] { CopyTestBytes(to, from, bytes); });

@@ -108,8 +108,7 @@ void AcceptorHandshake::OnProof(const grpc::ByteBuffer& buffer) {
 void AcceptorHandshake::Refuse() {
   const Status why = Status::FromCurrentException();
   WireWriter out;
-  out.Varint(static_cast<uint64_t>(why.code()));
-  out.String(why.message());
+  PutStatus(out, why);
   {
     MutexLock lock(mu_);
     state_ = State::kOver;
@@ -162,8 +161,8 @@ void DialerHandshake::OnFrame(const grpc::ByteBuffer& buffer) {
     const FrameView frame(buffer);
     if (frame.type() == FrameType::kRefused) {
       WireReader in(frame.payload());
-      const auto code = static_cast<Code>(in.Varint(16));
-      ThrowError(code, in.String() + " (refused by " + whom_ + ")");
+      const Status why = GetStatus(in);
+      ThrowError(why.code(), StrCat(why.message(), " (refused by ", whom_, ")"));
     }
     theirs_ ? OnWelcome(frame) : OnReply(frame);
   } catch (...) {

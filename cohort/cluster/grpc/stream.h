@@ -71,8 +71,8 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
  protected:
   // `live` must live longer than the stream.
   explicit ByteStream(LiveStreams& live) : live_(live) {}
-  // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes. The reason: gRPC
-  // 1.51 loses a read that is started together with a call that is then cancelled.
+  // Starts the stream. If `opened` is false, nothing is read or written before `opening()` completes. The reason: if
+  // a read is started together with its call, and the call is then cancelled, gRPC 1.51 may never complete the read.
   void Begin(bool opened) COHORT_EXCLUDES(mu_);
   // Returns the completion of the operation that opens the stream.
   Completion* opening() { return &opened_; }

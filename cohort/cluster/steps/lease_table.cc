@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/deadline.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort {
@@ -27,7 +28,7 @@ void LeaseTable::OnGone(const ClientId& client) {
     for (auto& [session, lease] : leases_) {
       if (lease.ended || lease.client != client) continue;
       if (reconnect_limit_.count() > 0) {
-        lease.expiry = Clock::now() + reconnect_limit_;
+        lease.expiry = DeadlineAfter(reconnect_limit_);
         waits = true;
       } else {
         lease.ended = true;

@@ -53,17 +53,6 @@ StepRef GetRef(WireReader& in) {
   return ref;
 }
 
-void Put(WireWriter& out, const Status& status) {
-  out.Varint(static_cast<uint64_t>(status.code()));
-  if (!status.ok()) out.String(status.message());
-}
-
-Status GetStatus(WireReader& in) {
-  const auto code = static_cast<Code>(in.Varint(16));
-  if (code == Code::kOk) return {};
-  return Status(code, in.String());
-}
-
 }  // namespace
 
 Message EncodeListDevices(uint64_t request) { return MakeNumbered(MessageKind::kListDevices, request); }
@@ -158,7 +147,7 @@ RegisterRequest DecodeRegister(const Message& message) {
 Message EncodeRegistered(uint64_t request, const Status& status) {
   WireWriter out;
   out.Varint(request);
-  Put(out, status);
+  PutStatus(out, status);
   return Make(MessageKind::kRegistered, out);
 }
 
@@ -187,7 +176,7 @@ StepRef DecodeStartStep(const Message& message) {
 Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets) {
   WireWriter out;
   Put(out, ref);
-  Put(out, status);
+  PutStatus(out, status);
   return Make(MessageKind::kStepDone, out, std::move(rets));
 }
 
@@ -229,7 +218,7 @@ ValuesMessage DecodeValues(const Message& message) {
 Message EncodeCancelStep(const StepRef& ref, const Status& why) {
   WireWriter out;
   Put(out, ref);
-  Put(out, why);
+  PutStatus(out, why);
   return Make(MessageKind::kCancelStep, out);
 }
 

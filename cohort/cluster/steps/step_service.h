@@ -33,7 +33,8 @@ class StepService final : public NodeService {
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
   // Returns an object through which a master uses `task`: local_task() if it is this process's own task. Otherwise
   // connects to the task, and waits and throws as PeerTable::Reach does. Then asks the task for its devices. Throws
-  // DeadlineExceededError if the task has not answered by `deadline` or within a minute.
+  // DeadlineExceededError if the task has not answered a minute after it was asked, or at `deadline` if that is
+  // earlier.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
   // Tells every other task of the cluster that can be reached that training is done. Waits a few seconds for the
   // answers. Logs a warning for a task that is connected and does not answer. A task that ends in the meantime need not
@@ -43,7 +44,7 @@ class StepService final : public NodeService {
   // These two are called under the peer table's lock.
   void OnPeerConnected(const TaskIdentity& peer);
   void OnPeerGone(const TaskIdentity& peer);
-  // Cancels all steps on this process's task whose executables have a partition on `task`.
+  // Cancels all steps of this process's task that have a partition on `task`, too. Does nothing in a client.
   void OnTaskLost(const std::string& task, const Status& why);
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
@@ -70,7 +71,7 @@ class StepService final : public NodeService {
   // Returns an error if the lease of `session` has ended, else OK.
   Status WhyToGiveUp(uint64_t session);
   void TellTrainingDoneTo(const DeviceName& task);
-  // Frees what a session has on this task, and then removes its lease.
+  // Schedules work that frees what a session has on this task, and then removes its lease. Does not wait.
   void FreeSession(uint64_t session);
   // Returns the RemoteTask of a connection. There is one for each connection, which all sessions of this process share.
   std::shared_ptr<RemoteTask> RemoteTaskOn(const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);

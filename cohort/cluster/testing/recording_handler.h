@@ -21,7 +21,8 @@ inline std::chrono::steady_clock::time_point Soon(int seconds = 60) {
 }
 
 // Records the calls of a transport, and lets a test wait for them. If a wait takes longer than a minute, it fails the
-// test and returns an empty value. The test owns it. Thread-safe, except `on_message`.
+// test and returns what there is: a null connection, the messages so far, or an OK status. The test owns it.
+// Thread-safe. `on_message` and `on_accepted` are called without a lock, perhaps on several threads at the same time.
 class RecordingHandler final : public TransportHandler {
  public:
   // Called for each message before it is recorded. It must be set before the transport starts.
@@ -55,7 +56,7 @@ class RecordingHandler final : public TransportHandler {
     MutexLock lock(mu_);
     messages_.clear();
   }
-  // Makes every later call fail the test.
+  // Makes every later call of the transport (OnAccepted, OnMessage, OnClosed) fail the test.
   void Forbid() {
     MutexLock lock(mu_);
     forbidden_ = true;

@@ -6,7 +6,6 @@
 #include "cohort/collective/plan/plan_run.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "cohort/core/str_cat.h"
 

@@ -17,7 +17,7 @@ namespace {
 template <typename T>
 bool ParseNumber(const std::string& text, Tensor* out) {
   T value;
-  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const char* begin = text.data() + (text.starts_with('+') && !text.starts_with("+-") ? 1 : 0);
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return false;
   *out = Tensor::Scalar(value);

@@ -25,9 +25,9 @@ struct COHORT_EXPORT ImageDataset {
 };
 
 // Reads train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each with
-// or without ".gz", from `dir`. If both forms of a file are there, reads the one with ".gz". Throws NotFoundError that
-// names the missing file, the errors of ReadIdxImages and ReadIdxLabels, and InvalidArgumentError if images are not
-// 28 x 28, if a label is above 9, or if there are not as many labels as images.
+// or without ".gz", from `dir`. If both forms of a file are there, reads the one with ".gz". If a file is missing,
+// throws NotFoundError that names it. Throws InvalidArgumentError if images are not 28 x 28, if a label is above 9, or
+// if there are not as many labels as images. Throws also what ReadIdxImages and ReadIdxLabels throw.
 COHORT_EXPORT ImageDataset LoadFashionMnist(const std::string& dir);
 
 // Returns images of smooth blobs that are shifted, scaled and noisy. A class has two kinds of images. A softmax

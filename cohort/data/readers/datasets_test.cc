@@ -6,11 +6,11 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/readers/idx.h"
 
 namespace cohort::data {
@@ -95,17 +95,14 @@ TEST(GeneratedImagesTest, DependOnSeedAndIndexOnly) {
   for (const int count : counts) EXPECT_GT(count, 140);
 }
 
-// Four files of ten images each, as Fashion-MNIST names them.
-std::string WriteSmall(const std::string& name) {
-  std::string dir = ::testing::TempDir() + "/datasets_test_" + name;
-  std::filesystem::remove_all(dir);
+// Writes four files of ten images each into `dir`, with the names that Fashion-MNIST gives them.
+void WriteSmall(const std::string& dir) {
   CreateDirectories(dir);
   const ImageDataset data = GeneratedImages(1, 10, 5);
   WriteIdx(dir + "/train-images-idx3-ubyte", data.train_images);
   WriteIdx(dir + "/train-labels-idx1-ubyte", data.train_labels);
   WriteIdx(dir + "/t10k-images-idx3-ubyte", data.test_images);
   WriteIdx(dir + "/t10k-labels-idx1-ubyte", data.test_labels);
-  return dir;
 }
 
 // Puts NAME.gz in the place of NAME, without the second half of its bytes where `cut`.
@@ -134,14 +131,18 @@ std::string LoadError(const std::string& dir, Load* load = LoadFashionMnist) {
 }
 
 TEST(FashionMnistTest, LoadsItsFiles) {
-  const ImageDataset data = LoadFashionMnist(WriteSmall("load"));
+  const testing::TempFolder folder;
+  WriteSmall(folder.path());
+  const ImageDataset data = LoadFashionMnist(folder.path());
   EXPECT_FALSE(data.generated);
   EXPECT_EQ(data.train_images.shape(), (Shape{10, 28, 28}));
   EXPECT_EQ(data.test_labels.ToVector<uint8_t>(), GeneratedImages(1, 0, 5).test_labels.ToVector<uint8_t>());
 }
 
 TEST(ImageDatasetsTest, FilesThatAreThereAreTakenPackedOrNot) {
-  const std::string dir = WriteSmall("packed");
+  const testing::TempFolder folder;
+  const std::string& dir = folder.path();
+  WriteSmall(dir);
   Pack(dir + "/train-images-idx3-ubyte");
   Pack(dir + "/t10k-labels-idx1-ubyte");
   const ImageDataset written = GeneratedImages(1, 10, 5);
@@ -160,7 +161,9 @@ TEST(ImageDatasetsTest, FilesThatAreThereAreTakenPackedOrNot) {
 TEST(ImageDatasetsTest, ACutFileIsAnErrorThatNamesIt) {
   for (const char* name :
        {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
-    const std::string dir = WriteSmall("cut");
+    const testing::TempFolder folder;
+    const std::string& dir = folder.path();
+    WriteSmall(dir);
     Pack(dir + "/" + name, /*cut=*/true);
     for (Load* load : {datasets::Mnist, datasets::FashionMnist}) {
       EXPECT_THAT(LoadError<DataLossError>(dir, load),
@@ -172,7 +175,9 @@ TEST(ImageDatasetsTest, ACutFileIsAnErrorThatNamesIt) {
 
 // Some files and not all: no images are generated in the place of the rest.
 TEST(ImageDatasetsTest, AMissingFileIsAnErrorThatNamesTheDataSet) {
-  const std::string dir = WriteSmall("missing");
+  const testing::TempFolder folder;
+  const std::string& dir = folder.path();
+  WriteSmall(dir);
   RemoveFile(dir + "/t10k-labels-idx1-ubyte");
   EXPECT_THAT(LoadError<NotFoundError>(dir, datasets::Mnist),
               HasSubstr("expected MNIST's t10k-labels-idx1-ubyte.gz (or unpacked) in " + dir));
@@ -181,7 +186,9 @@ TEST(ImageDatasetsTest, AMissingFileIsAnErrorThatNamesTheDataSet) {
 }
 
 TEST(FashionMnistTest, WrongFilesAreNamed) {
-  const std::string dir = WriteSmall("wrong");
+  const testing::TempFolder folder;
+  const std::string& dir = folder.path();
+  WriteSmall(dir);
   WriteIdx(dir + "/train-labels-idx1-ubyte", Tensor::Zeros(DType::kUint8, Shape{9}));
   EXPECT_THAT(LoadError<InvalidArgumentError>(dir), HasSubstr("10 images"));
   EXPECT_THAT(LoadError<InvalidArgumentError>(dir), HasSubstr("9 labels in " + dir + "/train-labels-idx1-ubyte"));
@@ -230,7 +237,8 @@ TEST(FashionMnistTest, WithoutAFolderImagesAreGeneratedAndItIsSaid) {
 
 // Nobody who has said where the images are trains on others.
 TEST(FashionMnistTest, AFolderThatIsNotThereIsAnError) {
-  const std::string missing = ::testing::TempDir() + "no_such_folder";
+  const testing::TempFolder folder;
+  const std::string missing = folder / "missing";
   for (Load* load : {datasets::Mnist, datasets::FashionMnist}) {
     EXPECT_THAT(LoadError<NotFoundError>(missing, load), HasSubstr("in " + missing + ";"));
   }
@@ -240,12 +248,9 @@ TEST(FashionMnistTest, AFolderThatIsNotThereIsAnError) {
 }
 
 TEST(FashionMnistTest, TheFolderOfTheEnvironmentIsTaken) {
-  const std::string dir = WriteSmall("environment");
-  const std::string root = ::testing::TempDir() + "/datasets_test_root";
-  std::filesystem::remove_all(root);
-  std::filesystem::create_directories(root);
-  std::filesystem::rename(dir, root + "/fashion-mnist");
-  const DataDir set(root.c_str());
+  const testing::TempFolder root;
+  WriteSmall(root / "fashion-mnist");
+  const DataDir set(root.path().c_str());
   const ImageDataset data = datasets::FashionMnist();
   EXPECT_FALSE(data.generated);
   EXPECT_EQ(data.train_images.shape(), (Shape{10, 28, 28}));

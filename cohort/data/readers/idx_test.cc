@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/data/readers/input_file.h"
 
@@ -18,21 +18,25 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string TempPath(const std::string& name) { return ::testing::TempDir() + "/idx_test_" + name; }
+class IdxTest : public ::testing::Test {
+ protected:
+  std::string Put(const std::string& name, const std::string& bytes) const {
+    const std::string path = folder_ / name;
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    return path;
+  }
+  std::string Gzip(const std::string& bytes) const {
+    const std::string path = folder_ / "gzip_scratch";
+    gzFile file = gzopen(path.c_str(), "wb");
+    gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+    gzclose(file);
+    return ReadFile(path);
+  }
 
-std::string Put(const std::string& name, const std::string& bytes) {
-  const std::string path = TempPath(name);
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-  return path;
-}
+  const testing::TempFolder folder_;
+};
 
-std::string Gzip(const std::string& bytes) {
-  const std::string path = TempPath("gzip_scratch");
-  gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-  gzclose(file);
-  return ReadFile(path);
-}
+using InputFileTest = IdxTest;
 
 const std::string kImages(
     "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03"
@@ -40,7 +44,7 @@ const std::string kImages(
     22);
 const std::string kLabels("\0\0\x08\x01\0\0\0\x02\x07\x09", 10);
 
-TEST(IdxTest, PlainAndGzip) {
+TEST_F(IdxTest, PlainAndGzip) {
   for (const bool gzip : {false, true}) {
     const Tensor images = ReadIdxImages(Put("images", gzip ? Gzip(kImages) : kImages));
     EXPECT_EQ(images.shape(), (Shape{2, 1, 3}));
@@ -49,7 +53,7 @@ TEST(IdxTest, PlainAndGzip) {
   }
 }
 
-TEST(IdxTest, OtherElementTypes) {
+TEST_F(IdxTest, OtherElementTypes) {
   const std::string ints("\0\0\x0c\x01\0\0\0\x02\0\0\x01\0\xff\xff\xff\xff", 16);
   EXPECT_THAT(ReadIdx(Put("ints", ints)).ToVector<int32_t>(), ElementsAre(256, -1));
   const std::string floats("\0\0\x0d\x01\0\0\0\x01\x3f\x80\0\0", 12);
@@ -57,9 +61,9 @@ TEST(IdxTest, OtherElementTypes) {
   EXPECT_THROW(ReadIdx(Put("shorts", std::string("\0\0\x0b\x01\0\0\0\0", 8))), UnimplementedError);
 }
 
-TEST(IdxTest, WrittenFilesAreRead) {
+TEST_F(IdxTest, WrittenFilesAreRead) {
   const Tensor images = Tensor::FromValues<uint8_t>({1, 2, 3, 4, 5, 6, 7, 8}, Shape{2, 2, 2});
-  const std::string path = TempPath("written");
+  const std::string path = folder_ / "written";
   WriteIdx(path, images);
   EXPECT_EQ(ReadIdxImages(path).ToVector<uint8_t>(), images.ToVector<uint8_t>());
   WriteIdx(path, Tensor(DType::kUint8, Shape{0}));
@@ -67,14 +71,14 @@ TEST(IdxTest, WrittenFilesAreRead) {
   EXPECT_THROW(WriteIdx(path, Tensor::Scalar(1.f)), InvalidArgumentError);
 }
 
-TEST(IdxTest, WrongMagicNamesBoth) {
+TEST_F(IdxTest, WrongMagicNamesBoth) {
   const std::string path = Put("magic", kLabels);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ReadIdxImages(path); }),
               HasSubstr("expected magic number 0x00000803 in " + path + "; got 0x00000801"));
   EXPECT_THROW(ReadIdx(Put("magic", "PNG file")), InvalidArgumentError);
 }
 
-TEST(IdxTest, EveryTruncationIsNamed) {
+TEST_F(IdxTest, EveryTruncationIsNamed) {
   for (size_t length = 0; length < kImages.size(); ++length) {
     const std::string path = Put("cut", kImages.substr(0, length));
     EXPECT_THAT(MessageOf<DataLossError>([&] { ReadIdxImages(path); }), HasSubstr(path)) << length;
@@ -88,7 +92,7 @@ TEST(IdxTest, EveryTruncationIsNamed) {
 }
 
 // The values have no checksum; the header speaks of the file's size.
-TEST(IdxTest, EveryFlippedBitOfAHeaderIsNamed) {
+TEST_F(IdxTest, EveryFlippedBitOfAHeaderIsNamed) {
   for (size_t bit = 0; bit < 16 * 8; ++bit) {
     std::string bytes = kImages;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
@@ -99,7 +103,7 @@ TEST(IdxTest, EveryFlippedBitOfAHeaderIsNamed) {
 
 // A packed file has a checksum: a flipped bit is named, or is one that says nothing (of the packed file's header, or
 // behind the end of its content).
-TEST(IdxTest, NoFlippedBitOfGzipGivesOtherValues) {
+TEST_F(IdxTest, NoFlippedBitOfGzipGivesOtherValues) {
   const Tensor images = ReadIdxImages(Put("whole", kImages));
   const std::string packed = Gzip(kImages);
   int named = 0;
@@ -117,7 +121,7 @@ TEST(IdxTest, NoFlippedBitOfGzipGivesOtherValues) {
   EXPECT_GT(named, static_cast<int>(packed.size()) * 8 / 2);
 }
 
-TEST(IdxTest, EveryTruncationOfGzipIsNamed) {
+TEST_F(IdxTest, EveryTruncationOfGzipIsNamed) {
   const std::string packed = Gzip(kImages);
   for (size_t length = 2; length < packed.size(); ++length) {
     const std::string path = Put("cut.gz", packed.substr(0, length));
@@ -130,7 +134,7 @@ TEST(IdxTest, EveryTruncationOfGzipIsNamed) {
   EXPECT_THAT(MessageOf<DataLossError>([&] { ReadIdxImages(Put("bad.gz", bad)); }), HasSubstr("corrupt"));
 }
 
-TEST(InputFileTest, MembersFollowEachOther) {
+TEST_F(InputFileTest, MembersFollowEachOther) {
   InputFile file(Put("members", Gzip("one ") + Gzip("two")));
   char out[16];
   EXPECT_EQ(std::string(out, file.Read(out)), "one two");

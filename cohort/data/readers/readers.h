@@ -36,12 +36,13 @@ struct COHORT_EXPORT CsvOptions {
   char delimiter = ',';
   bool use_quotes = true;           // "..." may enclose a field, which may then contain line ends; "" is a quote
   std::string na_value;             // a field with this text counts as empty
-  std::vector<int> select_columns;  // the file's columns that `columns` describe, ascending; empty: all
+  std::vector<int> select_columns;  // the file's columns, from 0, that `columns` describe; ascending; empty: all
   Compression compression = Compression::kNone;
 };
 // Reads CSV files (RFC 4180). An element has one scalar for each column. If a line does not fit, Iterator::Next throws
-// InvalidArgumentError with file, line and column; the next call continues with the next line. CsvDataset itself throws
-// InvalidArgumentError for invalid columns or options.
+// InvalidArgumentError with file and line, and with the column if one value is wrong. The next call continues with the
+// next line; if the line is the header, it continues with the next file. CsvDataset itself throws InvalidArgumentError
+// for invalid columns or options.
 COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
 COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
                                  const CsvOptions& options = {});

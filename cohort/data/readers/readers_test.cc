@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <filesystem>
-
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/record_io.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/testing/drain.h"
@@ -25,13 +23,11 @@ using Strings = std::vector<std::string>;
 
 class ReadersTest : public ::testing::Test {
  protected:
-  ReadersTest() { std::filesystem::create_directories(dir_); }
-  ~ReadersTest() override { std::filesystem::remove_all(dir_); }
   std::string Put(const std::string& name, const std::string& bytes) {
-    WriteFileAtomically(dir_ + name, bytes);
-    return dir_ + name;
+    WriteFileAtomically(folder_ / name, bytes);
+    return folder_ / name;
   }
-  const std::string dir_ = ::testing::TempDir() + "cohort_readers_" + std::to_string(getpid()) + "/";
+  const testing::TempFolder folder_;
 };
 
 // `window`: 15 zlib, 31 gzip.
@@ -118,8 +114,8 @@ TEST_F(ReadersTest, PackedLines) {
 
 TEST_F(ReadersTest, AMissingFileIsToldAndTheNextOneRead) {
   std::string message;
-  EXPECT_THAT(Texts(TextLineDataset({dir_ + "none", Put("a", "x\n")}), &message), ElementsAre("ERROR", "x"));
-  EXPECT_THAT(message, AllOf(HasSubstr(dir_ + "none"), HasSubstr("(from stage TextLine()")));
+  EXPECT_THAT(Texts(TextLineDataset({folder_ / "none", Put("a", "x\n")}), &message), ElementsAre("ERROR", "x"));
+  EXPECT_THAT(message, AllOf(HasSubstr(folder_ / "none"), HasSubstr("(from stage TextLine()")));
 }
 
 TEST_F(ReadersTest, NamesOfFilesAreADataset) {
@@ -164,7 +160,7 @@ TEST_F(ReadersTest, DamagedRecordsAreToldAndTheNextFileRead) {
     flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
     std::string message;
     EXPECT_THAT(Texts(TFRecordDataset({Put("r", flipped)}), &message), ::testing::Contains("ERROR")) << at;
-    EXPECT_THAT(message, HasSubstr(dir_ + "r"));
+    EXPECT_THAT(message, HasSubstr(folder_ / "r"));
   }
 }
 
@@ -200,25 +196,25 @@ TEST_F(ReadersTest, CsvSelectsColumns) {
 }
 
 TEST_F(ReadersTest, WrongCsvLinesAreToldAndTheNextOneRead) {
-  const std::string path = Put("t.csv", "1,2\n1\nx,2\n3,\n\"4\"5,6\n7,8,9\n3.5,1\n5,6\n");
+  const std::string path = Put("t.csv", "1,2\n1\nx,2\n+-5,1\n3,\n\"4\"5,6\n7,8,9\n3.5,1\n5,6\n");
   std::string message;
   EXPECT_THAT(Texts(CsvDataset({path}, {{DType::kInt32}, {DType::kInt32}}), &message),
-              ElementsAre("int32[] [1]|int32[] [2]", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR",
+              ElementsAre("int32[] [1]|int32[] [2]", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR", "ERROR",
                           "int32[] [5]|int32[] [6]"));
-  EXPECT_THAT(message, HasSubstr("expected a valid int32 in column 0; got '3.5'; line 7 of " + path));
+  EXPECT_THAT(message, HasSubstr("expected a valid int32 in column 0; got '3.5'; line 8 of " + path));
 }
 
 TEST_F(ReadersTest, IdxFilesAreSlices) {
   const Tensor images = Tensor::FromValues<uint8_t>(std::vector<uint8_t>{1, 2, 3, 4, 5, 6}, Shape{3, 2, 1});
-  WriteIdx(dir_ + "images", images);
-  WriteIdx(dir_ + "labels", Tensor::Vector<uint8_t>({7, 8, 9}));
-  const Dataset dataset = IdxDataset({dir_ + "images", dir_ + "labels"});
+  WriteIdx(folder_ / "images", images);
+  WriteIdx(folder_ / "labels", Tensor::Vector<uint8_t>({7, 8, 9}));
+  const Dataset dataset = IdxDataset({folder_ / "images", folder_ / "labels"});
   EXPECT_EQ(ToString(dataset.element_spec()), "(uint8[2,1], uint8[])");
   EXPECT_EQ(dataset.Cardinality(), 3);
   const SerializedDataset serialized = Serialize(dataset.Shuffle(3, 1));
   EXPECT_TRUE(serialized.tensors.empty());
   EXPECT_EQ(Deserialize(serialized).Batch(3).MakeIterator()->Next()[1].num_elements(), 3);
-  EXPECT_THROW(IdxDataset({dir_ + "none"}), NotFoundError);
+  EXPECT_THROW(IdxDataset({folder_ / "none"}), NotFoundError);
 }
 
 std::string ExampleBytes() {

@@ -9,6 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/data/serialize.h"
@@ -25,13 +26,11 @@ using Rows = std::vector<std::vector<int64_t>>;
 class AutoShardTest : public ::testing::Test {
  protected:
   AutoShardTest() {
-    std::filesystem::create_directories(dir_);
     for (int i = 0; i < 5; ++i) {
-      files_.push_back(StrCat(dir_, i));
+      files_.push_back(folder_ / StrCat(i));
       WriteFileAtomically(files_.back(), StrCat(i, "0\n", i, "1\n"));
     }
   }
-  ~AutoShardTest() override { std::filesystem::remove_all(dir_); }
 
   static std::vector<std::string> Lines(const Dataset& dataset) {
     std::vector<std::string> lines;
@@ -42,7 +41,7 @@ class AutoShardTest : public ::testing::Test {
     }
     return lines;
   }
-  const std::string dir_ = ::testing::TempDir() + "cohort_auto_shard_" + std::to_string(getpid()) + "/";
+  const testing::TempFolder folder_;
   std::vector<std::string> files_;
 };
 
@@ -112,7 +111,7 @@ TEST_F(AutoShardTest, FileFindsReadersDeepInWhatAFunctionMakes) {
   const auto nested = [](const Element& name) { return Dataset::FromTensors(name).Interleave(LinesOf, kLine); };
   EXPECT_THAT(Lines(AutoShard(FileNames(files_).Interleave(nested, kLine), 4, 3, AutoShardPolicy::kFile)),
               ElementsAre("30", "31"));
-  const std::string idx = dir_ + "idx";
+  const std::string idx = folder_ / "idx";
   WriteIdx(idx, Tensor::Zeros(DType::kUint8, Shape{3}));
   const Dataset images =
       FileNames({idx, idx})
@@ -161,19 +160,19 @@ TEST_F(AutoShardTest, OneElementTells) {
     seen.push_back(name.at(0).scalar<std::string>());
     return LinesOf(name);
   };
-  const Dataset names = FileNames(files_).Cache(dir_ + "names").Cache().Prefetch(4).Shuffle(5);
+  const Dataset names = FileNames(files_).Cache(folder_ / "names").Cache().Prefetch(4).Shuffle(5);
   const Dataset lines = names.Interleave(lines_of, kLine);
   for (const AutoShardPolicy policy : {AutoShardPolicy::kOff, AutoShardPolicy::kData, AutoShardPolicy::kHint}) {
     AutoShard(lines, 2, 1, policy);
   }
   AutoShard(lines, 1, 0);
   EXPECT_THAT(seen, ElementsAre());
-  const auto files_before = std::distance(std::filesystem::directory_iterator(dir_), {});
+  const auto files_before = std::distance(std::filesystem::directory_iterator(folder_.path()), {});
   ::testing::internal::CaptureStderr();
   AutoShard(lines, 2, 1);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_THAT(seen, ElementsAre(files_.front()));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), files_before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), files_before);
 }
 
 TEST_F(AutoShardTest, WithoutAnElementNothingTells) {
@@ -193,14 +192,14 @@ TEST_F(AutoShardTest, WithoutAnElementNothingTells) {
 // Were it taken for a function without readers, a worker where it fails would choose otherwise than the others.
 TEST_F(AutoShardTest, WhatTheFunctionThrowsIsThrown) {
   const Dataset images =
-      FileNames({dir_ + "missing"})
+      FileNames({folder_ / "missing"})
           .Interleave([](const Element& name) { return IdxDataset({name[0].scalar<std::string>()}); },
                       {{DType::kUint8, Shape()}});
   try {
     AutoShard(images, 2, 0);
     FAIL();
   } catch (const NotFoundError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(dir_ + "missing"));
+    EXPECT_THAT(error.what(), HasSubstr(folder_ / "missing"));
     EXPECT_THAT(error.what(), HasSubstr("(from stage Interleave(host function"));
   }
 }

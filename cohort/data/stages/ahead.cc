@@ -11,14 +11,12 @@ std::string SavedPosition(StageIterator& iterator) {
 }
 
 void WriteOutcome(const Status& status, const Element& element, WireWriter* out) {
-  out->Varint(static_cast<uint64_t>(status.code()));
-  out->String(status.message());
+  PutStatus(*out, status);
   WriteElement(status.ok() ? element : Element(), out);
 }
 
 void ReadOutcome(WireReader* in, Status* status, Element* element) {
-  const auto code = static_cast<Code>(in->Varint(100));
-  *status = Status(code, in->String());
+  *status = GetStatus(*in);
   *element = ReadElement(in);
 }
 

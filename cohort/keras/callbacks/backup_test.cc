@@ -1,12 +1,11 @@
 // Training that is taken up again; tests/chaos kills real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "cohort/core/file.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/files/weights_file.h"
@@ -24,12 +23,7 @@ struct Interruption {};
 
 class BackupTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = StrCat(::testing::TempDir(), "cohort_backup_unit_", getpid());
-    RemoveFile(file());
-  }
-  void TearDown() override { RemoveFile(file()); }
-  std::string file() const { return folder + "/latest.weights.h5"; }
+  std::string file() const { return backup_dir + "/latest.weights.h5"; }
 
   static std::unique_ptr<Sequential> Made(const char* optimizer = "adam") {
     auto model =
@@ -43,7 +37,7 @@ class BackupTest : public ::testing::Test {
   History Fit(Model& model, int64_t save_every, int stop_after = -1, int64_t examples = 10) const {
     FitOptions options = {.batch_size = 3, .epochs = 3, .verbose = 0};
     if (save_every >= 0) {
-      options.callbacks.push_back(BackupAndRestore({.backup_dir = folder, .save_every_batches = save_every}));
+      options.callbacks.push_back(BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = save_every}));
     }
     int batches = 0;
     options.callbacks.push_back(LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs&) {
@@ -57,7 +51,8 @@ class BackupTest : public ::testing::Test {
     return values;
   }
 
-  std::string folder;
+  const testing::TempFolder folder;
+  const std::string backup_dir = folder / "backup";
 };
 
 TEST_F(BackupTest, GoesOnInTheMiddleOfAnEpochWithItsLogs) {
@@ -88,7 +83,7 @@ TEST_F(BackupTest, AShuffleWithoutASeedGoesOnInItsOrder) {
     int batches = 0;
     model.Fit(dataset, {.epochs = 3,
                         .verbose = 0,
-                        .callbacks = {BackupAndRestore({.backup_dir = folder, .save_every_batches = 1}),
+                        .callbacks = {BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = 1}),
                                       LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs&) {
                                         if (++batches == stop_after) throw Interruption();
                                       }})}});
@@ -105,7 +100,7 @@ TEST_F(BackupTest, AShuffleWithoutASeedGoesOnInItsOrder) {
 
 // They change rates, stop and choose weights by what they remember of earlier epochs.
 TEST_F(BackupTest, CallbacksGoOnWithWhatTheyRemember) {
-  const std::string best = folder + "_best.weights.h5";
+  const std::string best = folder / "best.weights.h5";
   struct Run {
     std::vector<std::vector<float>> weights;
     int last_epoch = -1;
@@ -119,7 +114,7 @@ TEST_F(BackupTest, CallbacksGoOnWithWhatTheyRemember) {
     int batches = 0;
     FitOptions options = {.batch_size = 3, .epochs = 14, .verbose = 0};
     if (save_every >= 0) {
-      options.callbacks.push_back(BackupAndRestore({.backup_dir = folder, .save_every_batches = save_every}));
+      options.callbacks.push_back(BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = save_every}));
     }
     options.callbacks.insert(
         options.callbacks.end(),
@@ -160,7 +155,6 @@ TEST_F(BackupTest, CallbacksGoOnWithWhatTheyRemember) {
     saved.insert(saved.end(), rest.saved.begin(), rest.saved.end());
     EXPECT_EQ(saved, whole.saved);
   }
-  RemoveFile(best);
 }
 
 // A process that ends between the last backup and the end of Fit does not train on when it is started again.
@@ -181,7 +175,7 @@ TEST_F(BackupTest, ATrainingThatWasToldToStopStaysStopped) {
      private:
       const bool fails_;
     };
-    options.callbacks = {std::make_shared<Stop>(interrupted), BackupAndRestore({.backup_dir = folder})};
+    options.callbacks = {std::make_shared<Stop>(interrupted), BackupAndRestore({.backup_dir = backup_dir})};
     model->Fit(Counting(Shape{6, 2}), Counting(Shape{6, 1}), options);
     return model->Iterations();
   };
@@ -193,7 +187,7 @@ TEST_F(BackupTest, ATrainingThatWasToldToStopStaysStopped) {
 TEST_F(BackupTest, AFinishedTrainingIsDoneAtOnce) {
   const auto model = Made();
   FitOptions options = {.batch_size = 3, .epochs = 2, .verbose = 0};
-  options.callbacks = {BackupAndRestore({.backup_dir = folder, .delete_checkpoint = false})};
+  options.callbacks = {BackupAndRestore({.backup_dir = backup_dir, .delete_checkpoint = false})};
   model->Fit(Counting(Shape{6, 2}), Counting(Shape{6, 1}), options);
   const auto again = Made();
   EXPECT_THAT(again->Fit(Counting(Shape{6, 2}), Counting(Shape{6, 1}), options).names(), IsEmpty());

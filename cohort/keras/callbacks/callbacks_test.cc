@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/callbacks/path_template.h"
 #include "cohort/summary/event_reader.h"
@@ -52,13 +52,6 @@ class FakeHost final : public CallbackHost {
 
 class CallbacksTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = ::testing::TempDir() + "cohort_callbacks_" + std::to_string(getpid());
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   // Epochs of one batch each with these logs, until the callback stops them. Returns the number of epochs.
   int Fit(const CallbackPtr& callback, const std::vector<Logs>& epochs) {
     callback->Attach(&host, {.epochs = static_cast<int>(epochs.size())});
@@ -108,9 +101,9 @@ class CallbacksTest : public ::testing::Test {
     return steps;
   }
 
+  const testing::TempFolder folder;
   FakeHost host;
   std::vector<Logs> seen;
-  std::filesystem::path folder;
 };
 
 TEST_F(CallbacksTest, EarlyStoppingWaitsForItsPatience) {
@@ -242,17 +235,17 @@ TEST_F(CallbacksTest, PathTemplates) {
 }
 
 TEST_F(CallbacksTest, CsvLoggerWritesWhatPythonsDoes) {
-  const std::string path = (folder / "log.csv").string();
+  const std::string path = folder / "log.csv";
   Fit(CSVLogger(path), {{{"loss", 0.5}, {"accuracy", 1}}, {{"loss", 1e-5}}});
   EXPECT_EQ(ReadFile(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,1.0,0.5,NA,NA\r\n1,NA,1e-05,NA,NA\r\n");
   Fit(CSVLogger(path, ";", true), {{{"loss", 2}, {"val_loss", 3}}});
   EXPECT_THAT(ReadFile(path), ::testing::EndsWith("1,NA,1e-05,NA,NA\r\n0;2.0;3.0\r\n"));
-  EXPECT_THROW(Fit(CSVLogger((folder / "none" / "log.csv").string()), Of("loss", {1})), NotFoundError);
+  EXPECT_THROW(Fit(CSVLogger(folder / "none/log.csv"), Of("loss", {1})), NotFoundError);
 }
 
 TEST_F(CallbacksTest, TensorBoardWritesTwoRuns) {
   const CallbackPtr callback =
-      TensorBoard({.log_dir = folder.string(), .histogram_freq = 2, .write_graph = false, .update_every_batches = 3});
+      TensorBoard({.log_dir = folder.path(), .histogram_freq = 2, .write_graph = false, .update_every_batches = 3});
   callback->Attach(&host, {});
   callback->OnTrainBegin();
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -283,7 +276,7 @@ TEST_F(CallbacksTest, TensorBoardWritesStepsPerSecond) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
   const CallbackPtr callback = TensorBoard(
-      {.log_dir = folder.string(), .write_graph = false, .write_steps_per_second = true, .update_every_batches = 2});
+      {.log_dir = folder.path(), .write_graph = false, .write_steps_per_second = true, .update_every_batches = 2});
   callback->Attach(&host, {});
   callback->OnTrainBegin();
   host.iterations = 10;
@@ -317,7 +310,7 @@ TEST_F(CallbacksTest, TensorBoardWritesStepsPerSecond) {
 }
 
 TEST_F(CallbacksTest, TensorBoardWritesNoStepsPerSecondUnasked) {
-  Fit(TensorBoard({.log_dir = folder.string(), .write_graph = false, .update_every_batches = 1}), Of("loss", {1}));
+  Fit(TensorBoard({.log_dir = folder.path(), .write_graph = false, .update_every_batches = 1}), Of("loss", {1}));
   EXPECT_EQ(Steps("train").count("epoch_steps_per_second"), 0u);
   EXPECT_EQ(Steps("train").count("batch_steps_per_second"), 0u);
   EXPECT_EQ(Steps("train").count("batch_loss"), 1u);

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <limits>
@@ -10,6 +9,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 
 namespace cohort::keras {
@@ -57,14 +57,14 @@ TEST(HistoryTest, PlotsACurveForEveryQuantity) {
 }
 
 TEST(HistoryTest, WritesTheFileWholeOrNotAtAll) {
-  const std::string path = ::testing::TempDir() + "cohort_history_" + std::to_string(getpid()) + ".svg";
+  const testing::TempFolder folder;
+  const std::string path = folder / "curves.svg";
   History history;
   EXPECT_THROW(history.Plot(path), FailedPreconditionError);
   history.Add(0, {{"loss", 0}});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { history.Plot("curves.png"); }), HasSubstr("curves.png"));
   history.Plot(path);
   EXPECT_EQ(ReadFile(path), history.Svg());
-  RemoveFile(path);
 }
 
 }  // namespace

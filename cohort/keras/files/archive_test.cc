@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -11,6 +10,7 @@
 #include "cohort/core/bfloat16.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/files/weights_file.h"
 
@@ -47,14 +47,13 @@ void ExpectSame(const std::vector<WeightGroup>& a, const std::vector<WeightGroup
 
 class ArchiveTest : public ::testing::Test {
  protected:
-  void SetUp() override { path = ::testing::TempDir() + "cohort_archive_" + std::to_string(getpid()) + ".keras"; }
-  void TearDown() override { RemoveFile(path); }
   std::string Damaged(const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
     return ErrorOf([&] { ReadModelArchive(path); });
   }
 
-  std::string path;
+  const testing::TempFolder folder;
+  const std::string path = folder / "model.keras";
 };
 
 TEST_F(ArchiveTest, ComesBackAsItWasWritten) {

@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/model_config.h"
 #include "cohort/keras/files/serialization.h"
 
 namespace cohort::keras {
@@ -27,11 +28,12 @@ void RegisterLayer(const std::string& class_name, LayerFactory factory) {
   if (!factory) {
     throw InvalidArgumentError(StrCat("[keras/layer] expected a factory for layer class '", class_name, "'; got none"));
   }
+  const bool keras = IsKerasLayer(class_name) || IsModelClass(class_name);
   Registry& registry = RegistryOfLayers();
   const MutexLock lock(registry.mu);
-  if (!IsKerasLayer(class_name) && registry.factories.emplace(class_name, std::move(factory)).second) return;
+  if (!keras && registry.factories.emplace(class_name, std::move(factory)).second) return;
   throw AlreadyExistsError(StrCat("[keras/layer] expected a new class of layers to register; got '", class_name,
-                                  IsKerasLayer(class_name) ? "', which Keras has" : "', which is registered already",
+                                  keras ? "', which Keras has" : "', which is registered already",
                                   "; give the class another name, or the factory to LoadOptions::custom_layers"));
 }
 

@@ -1,13 +1,13 @@
 // .keras files in which a byte is wrong or the end is missing: LoadModel gives a model or an error of ours, and nothing
 // else. Where the archive's checksums hold - a file that was written wrong - its members are looked at more closely.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <memory>
 
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/keras/files/archive.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/weights_file.h"
@@ -21,7 +21,6 @@ constexpr int kMasks[] = {0x01, 0x80, 0xff};
 class DamagedModelTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    path = StrCat(::testing::TempDir(), "cohort_damaged_", getpid(), ".keras");
     Sequential model({Input(Shape{2}), Dense(3, {.activation = "tanh"}), Dense(1)}, ModelOptions{.name = "small"});
     model.Compile({.optimizer = SGD({.learning_rate = 0.1, .momentum = 0.9}), .loss = "mse", .metrics = {"mae"}});
     model.Fit(Counting(Shape{4, 2}), Counting(Shape{4, 1}), {.verbose = 0});
@@ -29,10 +28,7 @@ class DamagedModelTest : public ::testing::Test {
     whole = ReadFile(path);
     ::testing::internal::CaptureStderr();  // of states that do not fit, and the like
   }
-  void TearDown() override {
-    ::testing::internal::GetCapturedStderr();
-    RemoveFile(path);
-  }
+  void TearDown() override { ::testing::internal::GetCapturedStderr(); }
 
   // Whether `load` succeeds. Fails the test where it throws what is no error of ours.
   template <typename Load>
@@ -52,7 +48,8 @@ class DamagedModelTest : public ::testing::Test {
   }
   void Write(const std::string& bytes) const { std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes; }
 
-  std::string path;
+  const testing::TempFolder folder;
+  const std::string path = folder / "model.keras";
   std::string whole;
 };
 

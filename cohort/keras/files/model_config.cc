@@ -149,10 +149,6 @@ class LayersWriter {
 
 // ---- reading -----------------------------------------------------------------------------------------------------
 
-bool IsModel(const std::string& class_name) {
-  return class_name == kSequential || class_name == kFunctional || class_name == "Model";
-}
-
 class LayersReader {
  public:
   explicit LayersReader(const std::map<std::string, LayerFactory>& custom_layers) : custom_layers_(custom_layers) {}
@@ -160,7 +156,7 @@ class LayersReader {
   LayersFromConfig Whole(const ConfigValue& value) {
     LayersFromConfig whole;
     whole.class_name = value.At("class_name").AsString();
-    if (!IsModel(whole.class_name)) {
+    if (!IsModelClass(whole.class_name)) {
       throw InvalidArgumentError(StrCat("[keras/load_model] expected a Sequential or Functional model; got class '",
                                         whole.class_name, "'; make one in the program and call LoadWeights"));
     }
@@ -221,7 +217,7 @@ class LayersReader {
         ReadPolicy(config);
         return MadeByFactory(factory, class_name, config);
       }
-      if (IsModel(class_name)) return AsLayer(Whole(value));
+      if (IsModelClass(class_name)) return AsLayer(Whole(value));
       if (IsKerasLayer(class_name)) {
         if (class_name != "InputLayer") ReadPolicy(config);
         return DeserializeLayer(value);
@@ -410,6 +406,10 @@ std::vector<std::string> StepNames(const LayerGraph& layers) {
 
 ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy) {
   return LayersWriter(layers, dtype_policy).Whole(layers.name());
+}
+
+bool IsModelClass(const std::string& class_name) {
+  return class_name == kSequential || class_name == kFunctional || class_name == "Model";
 }
 
 LayersFromConfig DeserializeLayers(const ConfigValue& value, const std::map<std::string, LayerFactory>& custom_layers) {

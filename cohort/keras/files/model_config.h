@@ -19,6 +19,9 @@ std::vector<std::string> StepNames(const LayerGraph& layers);
 // layer that has no configuration.
 ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy);
 
+// Returns true if the class is one of Keras's models that DeserializeLayers can make.
+bool IsModelClass(const std::string& class_name);
+
 // The layers of a model that was read from a file.
 struct LayersFromConfig {
   std::string class_name;  // "Sequential" or "Functional"

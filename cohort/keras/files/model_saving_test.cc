@@ -1,12 +1,12 @@
 // Models that are saved and loaded again, and files that cannot be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/files/archive.h"
@@ -29,12 +29,8 @@ using Floats = std::vector<float>;
 
 class ModelSavingTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder = StrCat(::testing::TempDir(), "cohort_saving_", getpid());
-    CreateDirectories(folder);
-  }
-  std::string Path(const std::string& name) const { return folder + "/" + name; }
-  std::string folder;
+  std::string Path(const std::string& name) const { return folder / name; }
+  const testing::TempFolder folder;
 };
 
 std::vector<Floats> Weights(Model model) {
@@ -252,6 +248,8 @@ TEST_F(ModelSavingTest, ARegisteredLayerIsMadeByEveryLoad) {
               HasSubstr("'Shift', which is registered already"));
   EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { RegisterLayer("Dense", factory); }),
               HasSubstr("'Dense', which Keras has"));
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { RegisterLayer("Sequential", factory); }),
+              HasSubstr("'Sequential', which Keras has"));
 }
 
 TEST_F(ModelSavingTest, WeightsAloneComeWithTheOptimizersState) {

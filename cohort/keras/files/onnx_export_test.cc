@@ -2,13 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <set>
 
 #include "cohort/core/file.h"
-#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
@@ -28,11 +27,11 @@ using ::testing::IsSupersetOf;
 class OnnxExportTest : public ::testing::Test {
  protected:
   onnx::ModelProto Exported(Model& model) const {
-    const std::string path = StrCat(::testing::TempDir(), "cohort_onnx_", getpid(), ".onnx");
+    const testing::TempFolder folder;
+    const std::string path = folder / "model.onnx";
     model.ExportOnnx(path);
     onnx::ModelProto proto;
     EXPECT_TRUE(proto.ParseFromString(ReadFile(path)));
-    RemoveFile(path);
     return proto;
   }
   static std::vector<std::string> Ops(const onnx::ModelProto& model) {

@@ -133,7 +133,7 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   // Returns false if the layer is frozen: none of its weights is trained.
   bool trainable() const { return trainable_.load(std::memory_order_relaxed); }
   // Freezes the layer (false) or lets it be trained (true), in all models that have the layer. If the layer is a model,
-  // does the same for all its layers. A model that is compiled already obeys only after its next Compile.
+  // does the same for all its layers. A model that was fitted since its last Compile obeys only after its next Compile.
   virtual void SetTrainable(bool trainable) const { trainable_.store(trainable, std::memory_order_relaxed); }
 
   // Returns the weights that the layer declares for these inputs. Throws InvalidArgumentError for inputs that the layer

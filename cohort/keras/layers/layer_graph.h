@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cohort/keras/layers/input_layer.h"
@@ -13,7 +12,7 @@
 namespace cohort::keras {
 
 // The layers of a model. It is a layer itself, so that a model can be a part of another model. Models share ownership.
-// Immutable, except for SetTrainable and TakeInherited.
+// Immutable, except for SetTrainable and ForgetInherited.
 class LayerGraph final : public Layer {
  public:
   // The source of a value: result `index` of steps()[step].
@@ -22,7 +21,7 @@ class LayerGraph final : public Layer {
     int index;
   };
   struct LayerStep {
-    LayerRef layer;  // its origin() is empty; TakeInherited has the origins
+    LayerRef layer;  // its origin() is empty; inherited() has the origins
     std::vector<Value> inputs;
   };
   // A layer whose initial weights are copied from another model that has the layer.
@@ -45,10 +44,10 @@ class LayerGraph final : public Layer {
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
-  // Returns the layers that came with an origin, and forgets them, so that the graph does not keep other models alive.
-  // A second call returns none. Only the thread that builds the model may call it.
-  std::vector<Inherited> TakeInherited() const { return std::exchange(inherited_, {}); }
-  bool inherits() const { return !inherited_.empty(); }
+  // Returns the layers that came with an origin. Only the thread that builds the model may call these two functions.
+  const std::vector<Inherited>& inherited() const { return inherited_; }
+  // Forgets them when the model has their weights, so that the graph does not keep other models alive.
+  void ForgetInherited() const { inherited_.clear(); }
 
   void SetTrainable(bool trainable) const override;
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override;

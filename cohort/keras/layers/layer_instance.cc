@@ -8,6 +8,14 @@
 
 namespace cohort::keras {
 
+std::vector<size_t> WeightsBelow(const std::vector<ModelWeight>& weights, const std::string& layer) {
+  std::vector<size_t> below;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (layer.empty() || weights[i].path.starts_with(layer + "/")) below.push_back(i);
+  }
+  return below;
+}
+
 WeightStore::WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local)
     : graph_(first.graph_), prefix_(first.prefix_), weights_(first.weights_), by_path_(first.by_path_), frozen_(true) {
   for (ModelWeight& weight : weights_) weight.variable = local(weight.variable);
@@ -106,6 +114,7 @@ std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& pa
   }
   frozen_ = outer_frozen;
   values_.push_back({path, outputs});
+  layers_.push_back({layer.weak_from_this(), layer.trainable()});
   return outputs;
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct ModelWeight {
   bool trainable;     // false if spec.trainable is false or the layer is frozen
   ops::Variable variable;
 };
+
+// Returns the indices of the weights of the layer at the path `layer` and of the layers inside of it. If `layer` is "",
+// these are all weights.
+std::vector<size_t> WeightsBelow(const std::vector<ModelWeight>& weights, const std::string& layer);
 
 // The weights of one replica. A weight is made when a layer first asks for it. weights() has the order in which they
 // were made. ModelEngine owns it. Used by one thread at a time.
@@ -88,6 +93,12 @@ class LayerInstance {
     WeightUpdates* updates = nullptr;               // in training: shared by the step; null: updates are ignored
   };
 
+  // A layer that was added, and whether it was trainable then.
+  struct AddedLayer {
+    std::weak_ptr<const Layer> layer;  // empty if the layer that contains it has destroyed it
+    bool trainable;
+  };
+
   LayerInstance(WeightStore& weights, const Options& options) : weights_(weights), options_(options) {}
 
   // Adds the layer with the path `path`. Returns its results.
@@ -101,6 +112,8 @@ class LayerInstance {
   Output Computed(Output value) const;
   // Returns the results of each layer, in the order of calls. Inner layers come before the layers that contain them.
   const std::vector<LayerValues>& values() const { return values_; }
+  // Returns the layers in the same order.
+  const std::vector<AddedLayer>& layers() const { return layers_; }
   const std::vector<Output>& losses() const { return losses_; }
   // Adds and returns the penalties of the trained weights that have a regularizer. As in Keras, weights of frozen
   // layers have no penalty.
@@ -112,6 +125,7 @@ class LayerInstance {
   const Options options_;
   bool frozen_ = false;  // inside a layer that is not trainable
   std::vector<LayerValues> values_;
+  std::vector<AddedLayer> layers_;
   std::vector<Output> losses_;
   std::map<std::pair<std::string, const Layer*>, std::string> names_;  // by path of the parent
   std::set<std::string> taken_;                                        // full paths of names

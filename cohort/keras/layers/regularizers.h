@@ -14,7 +14,8 @@ namespace cohort::keras {
 class COHORT_EXPORT Regularizer {
  public:
   Regularizer() = default;
-  // Makes "l1", "l2" or "l1_l2", each with Keras's factor 0.01. Throws InvalidArgumentError for another name.
+  // Makes "l1", "l2" or "l1_l2" (also "L1", "L2", "L1L2"), each with Keras's factor 0.01. Throws InvalidArgumentError
+  // for another name.
   Regularizer(const char* name) : Regularizer(std::string(name)) {}
   Regularizer(const std::string& name);
   // Makes a regularizer of the program's own. `penalty` adds nodes that compute a scalar of the weight's dtype.

@@ -25,7 +25,9 @@ struct COHORT_EXPORT CommonOptions {
   std::optional<double> clipnorm = std::nullopt;         // scales each gradient down to this norm
   std::optional<double> clipvalue = std::nullopt;        // clips each element to [-clipvalue, clipvalue]
   std::optional<double> global_clipnorm = std::nullopt;  // scales all gradients together down to this norm
-  std::string name = "";                                 // "": the optimizer's default name ("adam")
+  // The name of the optimizer's variables. OptimizerFromRule requires it. For the other functions, "" means the default
+  // name of the optimizer ("adam").
+  std::string name = "";
 };
 
 // An optimizer in a graph, for the variables of one replica. Optimizer::Make makes it, and the caller of Make owns it.

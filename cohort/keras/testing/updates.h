@@ -20,7 +20,7 @@ struct TrainingCase {
   int64_t batch_size = 8;  // of all replicas together
   int epochs = 2;
   bool regularized = false;
-  bool weighted = false;   // examples have weights, some of them 0, and so have classes
+  bool weighted = false;   // examples have weights, some of them 0; class 1 has the weight 1.5
   bool by_weight = false;  // the loss is divided by the sum of the weights
   bool normalized = false;
   int64_t seed = 1;

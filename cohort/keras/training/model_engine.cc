@@ -3,7 +3,7 @@
 // callables. A StepFunction runs them.
 #include "cohort/keras/training/model_engine.h"
 
-#include <map>
+#include <algorithm>
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
@@ -61,6 +61,13 @@ Logs StepFunction::ReadMetrics(bool of_all) const {
 }
 
 std::vector<std::pair<std::string, MetricPtr>> StepFunction::metrics() const { return metrics_; }
+
+bool StepFunction::OtherLayersAreFrozen() const {
+  return std::any_of(layers_.begin(), layers_.end(), [](const LayerInstance::AddedLayer& added) {
+    const std::shared_ptr<const Layer> layer = added.layer.lock();
+    return layer != nullptr && layer->trainable() != added.trainable;
+  });
+}
 
 ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
                          const SessionConfig& session_config, distribute::StrategyPtr strategy)
@@ -121,7 +128,7 @@ std::vector<LayerInstance::LayerValues> ModelEngine::step_values() const {
   return values;
 }
 
-void ModelEngine::UpdateTrainable() {
+std::map<std::string, bool> ModelEngine::TrainableWeights() const {
   Graph scratch;
   WeightStore store(scratch);
   LayerInstance instance(store, {.compute_dtype = compute_dtype_});
@@ -130,6 +137,11 @@ void ModelEngine::UpdateTrainable() {
   instance.Add(*layers_, "", x);
   std::map<std::string, bool> trainable;
   for (const ModelWeight& weight : store.weights()) trainable[weight.path] = weight.trainable;
+  return trainable;
+}
+
+void ModelEngine::UpdateTrainable() {
+  const std::map<std::string, bool> trainable = TrainableWeights();
   weights_.SetTrainable(trainable);
   for (const auto& mirror : mirrors_) mirror->SetTrainable(trainable);
 }
@@ -254,7 +266,6 @@ std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& comp
 
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
                                    const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
-  UpdateTrainable();
   const VariableCreatorScope names = OwnNames();
   std::vector<std::unique_ptr<StepContext>> steps;
   strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
@@ -264,6 +275,7 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
   StepFunction function;
   function.strategy_ = strategy_.get();
   function.y_specs_ = y_specs;
+  function.layers_ = steps[0]->parts_->instance->layers();
   std::vector<Output> feeds;
   std::vector<StepParts*> replicas;
   for (const auto& step : steps) {

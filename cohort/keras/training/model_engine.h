@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -43,6 +44,8 @@ class StepFunction {
   std::vector<std::pair<std::string, MetricPtr>> metrics() const;
   // Returns the specs of the targets. Their batch dimension is unknown.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
+  // Returns true if a layer, or a layer inside of one, was frozen or freed since the step was made.
+  bool OtherLayersAreFrozen() const;
 
  private:
   friend class ModelEngine;
@@ -53,7 +56,8 @@ class StepFunction {
   };
   const distribute::Strategy* strategy_ = nullptr;
   std::vector<data::TensorSpec> y_specs_;
-  std::vector<Replica> replicas_;  // of this process
+  std::vector<LayerInstance::AddedLayer> layers_;  // of the first replica
+  std::vector<Replica> replicas_;                  // of this process
   std::vector<std::string> output_loss_names_;
   std::vector<std::pair<std::string, MetricPtr>> metrics_;
   std::optional<Callable> step_;
@@ -69,7 +73,8 @@ class ModelEngine {
   using StepBody = std::function<void(StepContext&)>;
 
   // Adds the weights and gives them their initial values. With several processes, all of them must make the engine
-  // together; throws WorkersDisagreeError if their weights differ.
+  // together; throws WorkersDisagreeError if their numbers of replicas, or the paths, dtypes or shapes of their
+  // weights, differ.
   ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute_dtype, int64_t seed,
               const SessionConfig& session_config, distribute::StrategyPtr strategy);
 
@@ -77,9 +82,11 @@ class ModelEngine {
   const distribute::Strategy& strategy() const { return *strategy_; }
   // Returns the weights of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
-  // Asks the layers again which weights are trained. Steps that exist already do not change.
+  // Asks the layers, which may have been frozen or freed, and returns by path whether a training would change a weight.
+  std::map<std::string, bool> TrainableWeights() const;
+  // Makes the steps that MakeStep adds from now on train these weights, and only these. Earlier steps do not change.
   void UpdateTrainable();
-  // Returns path and outputs of each of layers().steps(), in the graph of predictions.
+  // Returns, for each of layers().steps(), the layer's path and its outputs in inference.
   std::vector<LayerInstance::LayerValues> step_values() const;
   Graph& graph() { return graph_; }
   Session& session() { return *session_; }
@@ -91,8 +98,8 @@ class ModelEngine {
   // Makes the optimizer's variables, in place of those of an earlier optimizer. Call it once for each Compile, before
   // the first step for training is made.
   void SetOptimizer(const Optimizer& optimizer);
-  // Sets the optimizer's variables of all replicas of this process. `values` has one value for each of
-  // GraphOptimizer::variables(), or only for the first of them.
+  // Sets the optimizer's variables of all replicas of this process. `values` has the order of
+  // GraphOptimizer::variables(). It may be shorter; then the other variables do not change.
   void SetOptimizerVariables(const std::vector<Tensor>& values);
   // Returns the optimizer of the first replica, or null if there is none.
   GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
@@ -104,7 +111,8 @@ class ModelEngine {
   StepFunction MakeStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
                         const StepBody& body);
   // Compares the weights, trained or not, and the optimizer's variables of all replicas of all processes. All processes
-  // make the call together. Throws DataLossError that names the first difference and its place.
+  // make the call together. Throws DataLossError that names the first weight or variable that differs and
+  // the two replicas.
   void ExpectEqualReplicas();
   // Measures activations and gradients of all layers in a step on `batch`. Nothing is updated. All processes make the
   // call together.
@@ -119,7 +127,7 @@ class ModelEngine {
 
  private:
   std::vector<Output> InputPlaceholders();
-  // Throws WorkersDisagreeError if another process has other weights.
+  // Throws WorkersDisagreeError as the constructor does. Compares no values.
   void ExpectEqualModels();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
@@ -140,7 +148,7 @@ class ModelEngine {
   std::unique_ptr<LayerInstance> prediction_;
   std::vector<Output> x_;
   std::vector<Output> predictions_;
-  std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // one for each set of variables
+  std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // one for each copy of the variables
   std::unique_ptr<Session> session_;
   Mutex predict_mu_;
   std::optional<Callable> predict_ COHORT_GUARDED_BY(predict_mu_);

@@ -4,6 +4,7 @@
 #include "cohort/keras/training/model_state.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -20,20 +21,6 @@ DType ComputeDType(const std::string& policy) {
   if (policy == "mixed_bfloat16") return DType::kBfloat16;
   throw InvalidArgumentError(
       StrCat("[keras/model] expected dtype_policy 'float32' or 'mixed_bfloat16'; got '", policy, "'"));
-}
-
-// Of all layers, those of models inside of the model too.
-std::vector<bool> TrainableFlags(const LayerGraph& layers) {
-  std::vector<bool> flags = {layers.trainable()};
-  for (const LayerGraph::LayerStep& step : layers.steps()) {
-    if (const auto* inner = dynamic_cast<const LayerGraph*>(&*step.layer)) {
-      const std::vector<bool> more = TrainableFlags(*inner);
-      flags.insert(flags.end(), more.begin(), more.end());
-    } else {
-      flags.push_back(step.layer.trainable());
-    }
-  }
-  return flags;
 }
 
 }  // namespace
@@ -79,22 +66,26 @@ void ModelState::BuildIfItInherits() {
   {
     const MutexLock lock(build_mu_);
     if (layers_ == nullptr) layers_ = make_layers_({});
-    if (layers_ == nullptr || !layers_->inherits()) return;
+    if (layers_ == nullptr || layers_->inherited().empty()) return;
   }
   engine();
 }
 
 void ModelState::InheritWeights(ModelEngine& engine) const {
-  const std::vector<LayerGraph::Inherited> layers = layers_->TakeInherited();
-  if (layers.empty()) return;
-  std::map<std::string, Tensor> values;  // by path in this model
+  if (layers_->inherited().empty()) return;
+  std::map<ModelState*, std::vector<Tensor>> all_of;  // the weights of each other model
+  std::map<std::string, Tensor> values;               // by path in this model
   std::map<std::string, std::string> models;
-  for (const LayerGraph::Inherited& layer : layers) {
-    const std::string path = PathOf(*layer.layer);
-    for (const auto& [theirs, value] : layer.origin.model->WeightsBelow(layer.origin.path)) {
-      const std::string below = layer.origin.path.empty() ? "/" + theirs : theirs.substr(layer.origin.path.size());
-      values[path + below] = value;
-      models[path + below] = layer.origin.model->name();
+  for (const auto& [layer, origin] : layers_->inherited()) {
+    const auto [theirs, is_new] = all_of.try_emplace(origin.model.get());
+    if (is_new) theirs->second = origin.model->engine().GetWeights();
+    const std::string path = PathOf(*layer);
+    const std::vector<ModelWeight>& weights = origin.model->engine().weights();
+    for (const size_t i : WeightsBelow(weights, origin.path)) {
+      const std::string below =
+          origin.path.empty() ? "/" + weights[i].path : weights[i].path.substr(origin.path.size());
+      values[path + below] = theirs->second[i];
+      models[path + below] = origin.model->name();
     }
   }
   std::vector<Tensor> all = engine.GetWeights();
@@ -112,6 +103,7 @@ void ModelState::InheritWeights(ModelEngine& engine) const {
     all[i] = found->second;
   }
   engine.SetWeights(all);
+  layers_->ForgetInherited();  // if something above throws, the next call of EngineFor tries again
 }
 
 std::vector<LayerTensor> ModelState::ValuesOf(const std::shared_ptr<ModelState>& self, size_t step) {
@@ -146,21 +138,12 @@ std::string ModelState::PathOf(const Layer& layer) const {
   throw InternalError(StrCat("[keras/model] layer '", layer.name(), "' is none of model '", name(), "'"));
 }
 
-std::map<std::string, Tensor> ModelState::WeightsBelow(const std::string& layer) {
-  const std::vector<Tensor> values = engine().GetWeights();
-  std::map<std::string, Tensor> below;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::string& path = engine().weights()[i].path;
-    if (layer.empty() || path.rfind(layer + "/", 0) == 0) below[path] = values[i];
-  }
-  return below;
-}
-
-void ModelState::CheckTrainable() {
-  if (step_trainable_.empty() || step_trainable_ == TrainableFlags(*layers_)) return;
-  step_trainable_.clear();
+void ModelState::WarnOfFrozenLayers() {
+  if (warned_of_frozen_ || !train_->OtherLayersAreFrozen()) return;
+  warned_of_frozen_ = true;
   LogWarning("keras", "layers of model '", name(),
-             "' were frozen or freed since it was compiled; Fit goes on as before: Compile the model again");
+             "' were frozen or freed since it was first fitted; Fit and Evaluate go on as before: Compile the model "
+             "again");
 }
 
 void ModelState::Compile(const CompileOptions& options) {
@@ -173,6 +156,7 @@ void ModelState::Compile(const CompileOptions& options) {
   compiled_.reset();
   train_.reset();
   test_.reset();
+  warned_of_frozen_ = false;
   waiting_state_.clear();
   if (built()) ResolveCompiled();
 }
@@ -219,6 +203,7 @@ ModelEngine& ModelState::CompiledEngine(const char* caller, const data::ElementS
 }
 
 const StepFunction& ModelState::Step(bool training, const std::vector<data::TensorSpec>& y_specs) {
+  if (train_ == nullptr && test_ != nullptr && test_->OtherLayersAreFrozen()) test_.reset();
   std::unique_ptr<StepFunction>& step = training ? train_ : test_;
   if (step != nullptr) {
     bool same = true;
@@ -233,13 +218,13 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
       same = false;
     }
     if (same) {
-      if (training) CheckTrainable();
+      if (training) WarnOfFrozenLayers();
       return *step;
     }
   }
   const std::function<void(StepContext&)>& own = training ? compile_options_->train_step : compile_options_->test_step;
   const std::function<void(StepContext&)> body = own ? own : training ? DefaultTrainStep : DefaultTestStep;
-  if (training) step_trainable_ = TrainableFlags(*layers_);
+  if (train_ == nullptr) engine().UpdateTrainable();
   step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
   if (training && !waiting_state_.empty()) {
     SetOptimizerState(std::exchange(waiting_state_, {}), "the file that was loaded");

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +36,7 @@ class ModelState {
   bool built() const;
   // Returns the engine. Makes layers and weights if they do not exist yet. Thread-safe. Throws FailedPreconditionError
   // if the shapes of the inputs are known neither from the layers nor from `data`. Throws InvalidArgumentError if a
-  // weight that is copied from another model has another shape here.
+  // weight that is copied from another model has another shape or dtype here.
   ModelEngine& EngineFor(const data::ElementSpec& data) COHORT_EXCLUDES(build_mu_);
   ModelEngine& engine() { return EngineFor({}); }
   // If the layers do not depend on data, makes layers and weights, applies the arguments of Compile, and returns true.
@@ -56,9 +55,6 @@ class ModelState {
   // Returns the path of `layer`: "dense_1". Throws InternalError if the model does not have this layer itself (a layer
   // of an inner model does not count).
   std::string PathOf(const Layer& layer) const;
-  // Returns the weights below the path `layer`, or all weights if `layer` is "": their paths ("dense_1/kernel") and
-  // values.
-  std::map<std::string, Tensor> WeightsBelow(const std::string& layer);
 
   void Compile(const CompileOptions& options);
   const std::optional<CompileOptions>& compile_options() const { return compile_options_; }
@@ -73,7 +69,9 @@ class ModelState {
   BatchTargets TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
   // Returns the step of training or of evaluation, for targets of these dtypes and shapes. Makes the step at the first
   // call after Compile. If later targets do not fit, makes a new step of evaluation, but throws InvalidArgumentError
-  // for a step of training. Requires: CompiledEngine has returned.
+  // for a step of training. The first training step since Compile decides which layers are frozen, for training and for
+  // evaluation, until the next Compile. Before the first training step, a step of evaluation obeys the layers as they
+  // are. Requires: CompiledEngine has returned.
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
   // Returns the step that Step has made since the last Compile, or null if it has made none.
   const StepFunction* MadeStep(bool training) const { return (training ? train_ : test_).get(); }
@@ -89,12 +87,12 @@ class ModelState {
   // Copies the weights that begin with the weights of other models.
   void InheritWeights(ModelEngine& engine) const;
   // Warns once if layers were frozen or freed since the training step was made.
-  void CheckTrainable();
+  void WarnOfFrozenLayers();
 
   const ModelOptions options_;
   const MakeLayers make_layers_;
   std::vector<std::vector<LayerTensor>> values_;  // of ValuesOf, by step
-  std::vector<bool> step_trainable_;              // of all layers, when the training step was made; empty: none is
+  bool warned_of_frozen_ = false;                 // since Compile
   mutable Mutex build_mu_;
   // Set once, with build_mu_ held. Read after a call of EngineFor.
   std::shared_ptr<const LayerGraph> layers_;

@@ -50,9 +50,9 @@ class Probe {
 // The largest kernel of a layer speaks for it.
 const ModelWeight* KernelOf(const std::vector<ModelWeight>& weights, const std::string& path) {
   const ModelWeight* found = nullptr;
-  for (const ModelWeight& weight : weights) {
-    const bool inside = weight.layer == path || weight.layer.rfind(path + "/", 0) == 0;
-    if (!inside || !weight.trainable || weight.spec.shape.rank() < 2) continue;
+  for (const size_t i : WeightsBelow(weights, path)) {
+    const ModelWeight& weight = weights[i];
+    if (!weight.trainable || weight.spec.shape.rank() < 2) continue;
     if (found == nullptr || weight.spec.shape.num_elements() > found->spec.shape.num_elements()) found = &weight;
   }
   return found;

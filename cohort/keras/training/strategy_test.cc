@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 #include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/keras/files/model_files.h"
@@ -332,7 +332,8 @@ TEST(StrategyTest, AReplicaThatDivergesIsNamed) {
 }
 
 TEST(StrategyTest, ASavedModelGoesOnOnReplicas) {
-  const std::string path = ::testing::TempDir() + "goes_on_on_replicas.keras";
+  const testing::TempFolder folder;
+  const std::string path = folder / "model.keras";
   const Tensor x = SeededNoise(Shape{20, 5}, 1), y = SeededNoise(Shape{20, 3}, 2);
   const FitOptions options = {.batch_size = 8, .verbose = 0, .shuffle = false};
   Sequential model({Input(Shape{5}), Dense(8, {.activation = "tanh"}), Dense(3)}, {.seed = 3});
@@ -347,7 +348,6 @@ TEST(StrategyTest, ASavedModelGoesOnOnReplicas) {
   three.after = loaded.GetWeights();
   EXPECT_LT(DistanceOfUpdates(one, three), 1e-5);
   EXPECT_EQ(loaded.Iterations(), model.Iterations());
-  std::filesystem::remove(path);
 }
 
 // Half a model on each of two devices.

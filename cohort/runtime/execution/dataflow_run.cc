@@ -54,7 +54,6 @@ void DataflowRun::Drain(StepThread thread) {
         Pause();
         if (LeaveIfIdle()) return;
         break;
-      case Turn::kLeave: Pause(); return;
       case Turn::kEnd: Pause(); return EndStep();
     }
   }
@@ -62,16 +61,12 @@ void DataflowRun::Drain(StepThread thread) {
 
 DataflowRun::Turn DataflowRun::NextTurn(int32_t* index) {
   MutexLock lock(mu_);
-  const bool failed = !status_.ok();
-  if (failed) SkipAfterFailure();
+  if (!status_.ok()) SkipAfterFailure();
   if (ready_head_ < ready_.size()) {
     *index = ready_[ready_head_++];
     return Turn::kNode;
   }
-  if (waiting_ == 0) return Turn::kEnd;
-  if (!failed) return Turn::kIdle;
-  running_ = false;
-  return Turn::kLeave;
+  return waiting_ == 0 ? Turn::kEnd : Turn::kIdle;
 }
 
 bool DataflowRun::LeaveIfIdle() {
@@ -107,6 +102,7 @@ bool DataflowRun::Visit(int32_t index, StepThread thread) {
 
 void DataflowRun::StartAsync(int32_t index, StepThread thread) {
   const PlanNode& node = plan_.nodes[static_cast<size_t>(index)];
+  EndTurn();
   KernelContext& context = contexts_[static_cast<size_t>(node.async_index)].emplace(ContextOf(node));
   if (node.on_host) context.set_allocator(HostAllocator());
   context.SetCallInfo(thread == StepThread::kOther ? StepMode::kNetwork : mode_, node.updates);

@@ -24,17 +24,18 @@ class DataflowRun final : public StepRun {
 
  private:
   // The next action of the thread that runs the step.
-  enum class Turn { kNode, kIdle, kLeave, kEnd };
+  enum class Turn { kNode, kIdle, kEnd };
 
   void Begin(const StepInfo& step, StepMode mode, Done done);
   // Runs nodes until no node is ready. Ends the step if no node is left.
   void Drain(StepThread thread);
   void DrainOnComputeThread();
-  // Takes the next node that is ready. Returns kIdle if nodes may become ready later, because kernels are waiting.
-  // Returns kLeave if the step has failed and kernels are still waiting; the last of them ends the step.
+  // Takes the next node that is ready. Returns kIdle if there is none and kernels are waiting: nodes may become ready
+  // later, and the step has not ended.
   Turn NextTurn(int32_t* index);
-  // Returns true if no node is ready, so the thread may leave the step. The kernel that ends next then continues the
-  // step.
+  // Returns true if the thread has left the step, because no node is ready. It must not touch the step any more: a
+  // kernel that ends continues the step on its own thread, and may end it. If the step has failed, the last kernel that
+  // waits does so.
   bool LeaveIfIdle();
   // Runs the node, or starts it if its kernel waits. Returns false if the calling thread has passed the step to the
   // compute thread.

@@ -5,9 +5,9 @@
 
 namespace cohort {
 
-// Runs the nodes in the plan's order, on one thread at a time. If a kernel is expensive, the step may move to the
-// device's compute thread. Before its first update the step enters the update gate, and waits if the gate is closed. An
-// executor's RunPool owns it and lends it to one step at a time.
+// Runs the nodes in the plan's order, on one thread at a time. If a kernel is expensive (its inputs are large), the
+// step may move to the device's compute thread. Before its first update the step enters the update gate, and waits if
+// the gate is closed. An executor's RunPool owns it and lends it to one step at a time.
 class SequentialRun final : public StepRun {
  public:
   SequentialRun(const Plan& plan, ArenaPlanner& planner, RunPool<SequentialRun>& pool)

@@ -70,6 +70,7 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   KernelContext context = ContextOf(node);
   context.set_allocator(node.on_host ? HostAllocator() : *memory_);
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
+  if (node.sends) EndTurn();
   try {
     if (node.updates && gate_.observed()) [[unlikely]] {
       ComputeObserved(node, context);

@@ -42,12 +42,17 @@ class StepRun {
   bool RunNode(const PlanNode& node, bool on_compute_thread);
   // Counts down the uses of the node's inputs, and releases values that nothing needs any more.
   void FinishNode(const PlanNode& node);
-  // A thread calls it when it stops running kernels of the step, before each wait, before the step moves to another
-  // thread, and at the end. Gives the updates that the step has made to the gate's observer, if there is one, and then
-  // sends the values that are kept for other tasks.
-  void Pause() {
+  // Gives the updates that the step has made since its last wait or send to the gate's observer, if there is one. The
+  // thread of the step calls it before each kernel that may pass a value to another task, device or thread: a kernel
+  // that waits, or one that sends.
+  void EndTurn() {
     if (recorder_ != nullptr) [[unlikely]]
       recorder_->EndTurn();
+  }
+  // A thread calls it when it stops running kernels of the step, before each wait, before the step moves to another
+  // thread, and at the end. Ends the turn, and then sends the values that are kept for other tasks.
+  void Pause() {
+    EndTurn();
     if (plan_.has_sends) step_->rendezvous->Flush();
   }
   KernelContext ContextOf(const PlanNode& node) {

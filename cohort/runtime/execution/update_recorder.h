@@ -12,11 +12,11 @@
 namespace cohort {
 
 // A StepRun makes it at its first update that is observed, and owns it. One thread at a time calls its functions. The
-// first update of a run begins the run's turn at the update gate. The turn ends after the last update, or earlier if
-// the run pauses: before it waits, moves to another thread or ends. Its next update then begins another turn. So a run
-// that has the turn never waits for another run. While a run has the turn, its thread may begin to work for a second
-// run: a send gives a value to another device of the task, a node calls a function, or a failure ends the wait of
-// another run. If the second run updates a variable, the first run's turn ends, and the second run begins its own.
+// first update of a run begins the run's turn at the update gate. The turn ends after the last update. It ends earlier
+// if the run sends a value, starts a kernel that waits, or pauses (before it waits, moves to another thread or ends);
+// the next update then begins another turn. So a run that has the turn never waits for another run. While a run has the
+// turn, its thread may begin to work for a second run, because a failure has ended a kernel of the second run that
+// waited. If the second run updates a variable, the first run's turn ends, and the second run begins its own.
 class UpdateRecorder {
  public:
   // Calls `on_failure` if the observer has thrown, or if the updates on a stream do not end: the device has failed, or

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -51,6 +53,34 @@ class KeptUpdates final : public UpdateObserver {
   mutable Mutex mu_;
   std::vector<UpdateSet> sets_ COHORT_GUARDED_BY(mu_);
   bool refusing_ COHORT_GUARDED_BY(mu_) = false;
+};
+
+// In place of the other tasks. Notes how many sets the observer had when a value was sent, and when one was asked for.
+class NotingRendezvous final : public Rendezvous {
+ public:
+  explicit NotingRendezvous(const KeptUpdates& kept) : kept_(kept) {}
+  void Send(EdgeId, const Tensor&) override { at_send = kept_.sets().size(); }
+  void RecvAsync(EdgeId, Done done) override {
+    at_receive = kept_.sets().size();
+    done(Status(), Tensor::Vector<float>({1, 1, 1}));
+  }
+  void Abort(const Status&) override {}
+
+  std::atomic<size_t> at_send{0};
+  std::atomic<size_t> at_receive{0};
+
+ private:
+  const KeptUpdates& kept_;
+};
+
+// Calls a function with each set.
+class CalledWithUpdates final : public UpdateObserver {
+ public:
+  explicit CalledWithUpdates(std::function<void()> call) : call_(std::move(call)) {}
+  void OnUpdates(UpdateSet) override { call_(); }
+
+ private:
+  const std::function<void()> call_;
 };
 
 testing::HeldKernels& HeldInTurns() {
@@ -101,6 +131,29 @@ class UpdateRecorderTest : public testing::ExecutorFixture {
     return g.Op("VarHandleOp").Attr("dtype", DType::kFloat32).Attr("shape", shape).Attr("shared_name", name).Finish1();
   }
   Output Dense(const std::string& name) { return Handle(g_, name, Shape{kWidth}); }
+  // Runs "w += 1", then what `between` adds, and then "m += 1".
+  void RunAround(NotingRendezvous& rendezvous, const std::function<Node*(Output x)>& between) {
+    const Output x = Arg(DType::kFloat32, 0);
+    Node* first = ops::AssignAddVariableOp(Dense("w"), x);
+    Node* middle = nullptr;
+    {
+      const ControlDependencies after(g_, {first});
+      middle = between(x);
+    }
+    {
+      const ControlDependencies after(g_, {middle});
+      ops::AssignAddVariableOp(Dense("m"), x);
+    }
+    const auto executor = Compile();
+    Observe();
+    const auto step = Prepare({Tensor::Vector<float>({1, 1, 1})}, 0);
+    step->info.rendezvous = &rendezvous;
+    Start(*executor, *step);
+    step->Wait().ThrowIfError();
+  }
+  static AttrMap EdgeAttrs() {
+    return {{"tensor_name", "x:0"}, {"edge", int64_t{0}}, {"send_device", "here"}, {"recv_device", "there"}};
+  }
   Output Sparse(const std::string& name) { return Handle(g_, name, Shape{kRows, kWidth}); }
 
   // Makes the update of a record again.
@@ -311,6 +364,22 @@ TEST_P(UpdateRecorderTest, AStepThatWaitsBetweenItsUpdatesLetsOthersUpdate) {
   EXPECT_THAT(seen, ElementsAre(std::pair{1, "w"}, std::pair{2, "m"}, std::pair{1, "m"}));
 }
 
+TEST_P(UpdateRecorderTest, ASetIsGivenBeforeTheStepSendsAValue) {
+  NotingRendezvous rendezvous(*kept_);
+  RunAround(rendezvous, [&](Output x) { return g_.Op("_Send").Input(x).Attrs(EdgeAttrs()).Finish(); });
+  EXPECT_EQ(rendezvous.at_send, 1u);
+  EXPECT_EQ(kept_->sets().size(), 2u);
+}
+
+TEST_P(UpdateRecorderTest, ASetIsGivenBeforeAKernelThatWaitsStarts) {
+  NotingRendezvous rendezvous(*kept_);
+  RunAround(rendezvous, [&](Output) {
+    return g_.Op("_Recv").Attr("tensor_type", DType::kFloat32).Attr("shape", Shape{kWidth}).Attrs(EdgeAttrs()).Finish();
+  });
+  EXPECT_EQ(rendezvous.at_receive, 1u);
+  EXPECT_EQ(kept_->sets().size(), 2u);
+}
+
 TEST_P(UpdateRecorderTest, AStepFailsIfItsObserverThrows) {
   ops::AssignAddVariableOp(Dense("w"), Arg(DType::kFloat32, 0));
   const auto executor = Compile();
@@ -325,6 +394,31 @@ TEST_P(UpdateRecorderTest, AStepFailsIfItsObserverThrows) {
   EXPECT_TRUE(Start(*executor, {ones}, 0)->Wait().ok());
   EXPECT_THAT(ValueOf("w"), ElementsAre(3, 3, 3));
   EXPECT_EQ(kept_->sets().size(), 1u);
+}
+
+// A kernel that ends while the observer is at work does not end the step, although the step has failed.
+TEST_P(UpdateRecorderTest, AFailedStepEndsAfterItsObserverHasReturned) {
+  const Output x = Arg(DType::kFloat32, 0);
+  Retval(Own("RecorderHold", x), 0);
+  Node* first = ops::AssignAddVariableOp(Dense("w"), x * 2.0f);
+  {
+    const ControlDependencies after(g_, {first});
+    ops::ResourceScatterAdd(Sparse("table"), Arg(DType::kInt32, 1), ops::Const(g_, 1.0f));
+  }
+  const auto executor = Compile();
+  const auto step = Prepare({Tensor::Vector<float>({1, 1, 1}), Tensor::Vector<int32_t>({2, kRows})}, 1);
+  int sets = 0;
+  bool had_ended = false;
+  const auto observer = std::make_shared<CalledWithUpdates>([&] {
+    ++sets;
+    HeldInTurns().Release();
+    had_ended = step->end.wait_for(milliseconds(0)) == std::future_status::ready;
+  });
+  task_->update_gate.SetObserver(observer, milliseconds(20000));
+  Start(*executor, *step);
+  EXPECT_THAT(step->Wait().message(), HasSubstr(StrCat("indices[1] = ", kRows)));
+  EXPECT_EQ(sets, 1);
+  EXPECT_FALSE(had_ended);
 }
 
 TEST_P(UpdateRecorderTest, UpdatesInsideOfFunctionsAreGivenToo) {

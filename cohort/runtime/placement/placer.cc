@@ -66,12 +66,19 @@ class GroupRequest {
 class Placer {
  public:
   Placer(const Graph& graph, const std::vector<DeviceAttributes>& devices, const PlacementOptions& options)
-      : nodes_(graph.nodes()), colocation_(graph), options_(options), placement_(nodes_.size(), nullptr) {
-    for (const DeviceAttributes& device : devices) ranked_.push_back(&device);
+      : nodes_(graph.nodes()),
+        colocation_(graph),
+        devices_(devices),
+        options_(options),
+        placement_(nodes_.size(), nullptr) {
+    for (const DeviceAttributes& device : devices_) {
+      ranked_.push_back(&device);
+      ranks_of_types_.push_back(RankOfTypeNamed(device.type));
+    }
     const auto rank = [this](const DeviceAttributes* device) {
       const DeviceName& name = device->name;
       return std::make_tuple(!options_.default_task.Matches(name), name.job, name.replica, name.task,
-                             RankOfType(device->type), name.type, name.id);
+                             RankOfType(*device), name.type, name.id);
     };
     std::sort(ranked_.begin(), ranked_.end(), [&](const auto* a, const auto* b) { return rank(a) < rank(b); });
   }
@@ -96,13 +103,13 @@ class Placer {
   }
 
  private:
-  static bool TakesUnplacedNodes(const std::string& type) {
+  static int RankOfTypeNamed(const std::string& type) {
     const Backend* backend = BackendRegistry::Global().Find(type);
-    return backend != nullptr && backend->takes_unplaced_nodes();
-  }
-  static int RankOfType(const std::string& type) {
-    if (TakesUnplacedNodes(type)) return 0;
+    if (backend != nullptr && backend->takes_unplaced_nodes()) return 0;
     return type == kHostDeviceType ? 1 : 2;
+  }
+  int RankOfType(const DeviceAttributes& device) const {
+    return ranks_of_types_[static_cast<size_t>(&device - devices_.data())];
   }
   static bool IsGenerator(const Node& node) {
     return node.num_inputs() == 0 && node.num_outputs() == 1 && node.output_dtype(0) != DType::kResource;
@@ -159,8 +166,8 @@ class Placer {
            std::all_of(group.begin(), group.end(), [&](const Node* node) { return HasKernel(*node, device.type); });
   }
 
-  static bool IsEligible(const DeviceName& request, const DeviceAttributes& device) {
-    return request.Matches(device.name) && (request.type || RankOfType(device.type) < 2);
+  bool IsEligible(const DeviceName& request, const DeviceAttributes& device) const {
+    return request.Matches(device.name) && (request.type || RankOfType(device) < 2);
   }
 
   bool HasKernel(const Node& node, const std::string& type) {
@@ -173,10 +180,8 @@ class Placer {
     std::vector<std::string> names;
     for (const DeviceAttributes* device : ranked_) names.push_back(device->name.ToString());
     const std::string available = StrCat("[ ", StrJoin(names, ", "), names.empty() ? "]" : " ]");
-    const auto eligible = [](const DeviceName& wanted) {
-      return [&wanted](const DeviceAttributes* device) { return IsEligible(wanted, *device); };
-    };
-    if (std::none_of(ranked_.begin(), ranked_.end(), eligible(request))) FailRequest(group, request, available);
+    const auto eligible = [&](const DeviceAttributes* device) { return IsEligible(request, *device); };
+    if (std::none_of(ranked_.begin(), ranked_.end(), eligible)) FailRequest(group, request, available);
     for (const Node* node : group) {
       if (std::none_of(ranked_.begin(), ranked_.end(), [&](const DeviceAttributes* device) {
             return IsEligible(request, *device) && HasKernel(*node, device->type);
@@ -226,7 +231,9 @@ class Placer {
 
   const std::vector<Node*> nodes_;
   const ColocationGroups colocation_;
+  const std::vector<DeviceAttributes>& devices_;
   const PlacementOptions& options_;
+  std::vector<int> ranks_of_types_;              // by index in devices_
   std::vector<const DeviceAttributes*> ranked_;  // in the order of preference
   std::vector<const DeviceAttributes*> placement_;
   std::map<std::pair<const OpDef*, std::string>, bool> has_kernel_;

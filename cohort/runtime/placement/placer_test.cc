@@ -32,6 +32,7 @@ class PlacerTest : public ::testing::Test {
     }
     options_.default_task = DeviceName::Parse("/job:worker/replica:0/task:0");
   }
+  ~PlacerTest() override { TestBackend::Get().set_takes_unplaced_nodes(false); }
 
   // In the short form job:task:TYPE:id.
   std::string DeviceOf(const Node* node) {
@@ -72,7 +73,6 @@ TEST_F(PlacerTest, UnplacedNodesGoToABackendThatTakesThem) {
   EXPECT_EQ(DeviceOf(host_only), "worker:0:CPU:0");
   EXPECT_EQ(DeviceOf(cpu), "worker:0:CPU:1");
   EXPECT_EQ(DeviceOf(ps), "ps:0:CPU:0");
-  TestBackend::Get().set_takes_unplaced_nodes(false);
 }
 
 TEST_F(PlacerTest, PartialRequestsAreCompleted) {

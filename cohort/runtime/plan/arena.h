@@ -3,10 +3,11 @@
 // this plan or of another plan. The plans of a program seldom run at the same time, so they share the block of the
 // largest plan.
 //
-// Here a plan is a table of offsets, and it may be wrong. So a slice is handed out only if no value holds memory of
-// that place. If a tensor lives longer than planned (because of a view, a resource or a fetch), it keeps its slice. A
-// value that was planned for the same place in the same run then comes from the caching allocator. So a wrong plan
-// costs memory, and the results stay correct.
+// An offset plan says where in the block each value lies. It is made from what earlier runs did, and it may be wrong
+// for the next run. So a slice is handed out only if no value holds memory of that place. If a tensor lives longer than
+// planned (because of a view, a resource or a fetch), it keeps its slice. A value that was planned for the same place
+// in the same run then comes from the caching allocator. So a wrong offset plan costs memory, and the results stay
+// correct.
 #pragma once
 
 #include <atomic>
@@ -26,9 +27,9 @@ constexpr size_t kArenaFromBytes = 32 * 1024;
 
 // Statistics of an ArenaPlanner since it was made.
 struct ArenaStats {
-  int64_t plans = 0;         // plans that were made
-  int64_t planned = 0;       // values that have a place in the latest plan
-  int64_t bytes = 0;         // size of the latest plan's block
+  int64_t plans = 0;         // offset plans that were made
+  int64_t planned = 0;       // values that have a place in the latest offset plan
+  int64_t bytes = 0;         // size of the latest offset plan's block
   int64_t slices = 0;        // slices that were handed out
   int64_t from_outside = 0;  // other large values: they did not come from the arena
   int64_t escapees = 0;      // values that are known to live longer than the run that made them
@@ -68,9 +69,9 @@ class ArenaPlanner {
     int64_t slices = 0;
     int64_t from_outside = 0;
   };
-  // Returns the latest table of offsets, never null.
+  // Returns the latest offset plan, never null.
   std::shared_ptr<const Plan> plan();
-  // Called at the end of a run. `seen` has the values that were not as the run's plan says.
+  // Called at the end of a run. `seen` has the values that were not as the run's offset plan says.
   void Learn(const std::vector<std::pair<Key, Seen>>& seen, const Counts& counts);
   void MakePlan() COHORT_REQUIRES(mu_);
 
@@ -104,8 +105,9 @@ class StepAllocator final : public Allocator {
   }
   MemorySpace space() const override { return MemorySpace::Host(); }
   // Ends the run. Requires: the run has released its own tensors. If something still holds a value of the run, later
-  // plans give no place to this value, and the block that contains the value lives until the value is released. `ok`
-  // says whether the run has succeeded. If not, the planner learns only of values in the arena that are still held.
+  // offset plans give no place to this value, and the block that contains the value lives until the value is released.
+  // `ok` says whether the run has succeeded. If not, the planner learns only of values in the arena that are still
+  // held.
   void EndRun(bool ok) {
     if (plan_ != nullptr) Finish(ok);
   }
@@ -130,7 +132,7 @@ class StepAllocator final : public Allocator {
   void Finish(bool ok);
   // Returns whether the value can have the place that is planned for it. Makes the block if there is none.
   bool Fits(const PlannedValue& planned, size_t bytes);
-  // Removes values that no longer exist from live_. Notes that the others exist at the same time as the present node.
+  // Removes values that no longer exist from live_. Notes that the others still exist while the present node allocates.
   void LookAround();
   void Note(const Live& value, bool escaped);
 

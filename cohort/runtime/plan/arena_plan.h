@@ -27,10 +27,10 @@ struct ArenaOffsets {
 
 // Returns offsets such that no two values that exist at the same time share a byte. (A value of 0 bytes may have any
 // offset.) The method is greedy: it puts one value after another into the smallest gap that is large enough. It tries
-// several orders of the values: by size, by size times duration, by duration, by first time, by last time. It tries
-// each order again with a value that lay at the end of the block moved to the front of the order. It returns the best
-// result. Equal arguments give equal results. The time is quadratic in the number of values. Throws
-// InvalidArgumentError if the last time of a value is before its first.
+// several orders of the values: by size, by size times duration, by duration, by first time, by last time. It also
+// improves each order a limited number of times: it moves a value that lies at the end of the block to the front of the
+// order, and places all values again. It returns the best result. Equal arguments give equal results. The time is
+// quadratic in the number of values. Throws InvalidArgumentError if the last time of a value is before its first.
 ArenaOffsets AssignOffsets(std::span<const Lifetime> lifetimes);
 
 // Returns the largest number of bytes that exist at one time, with each size rounded up to kArenaAlignment. No block

@@ -26,6 +26,7 @@ struct PlanNode {
   int32_t num_successors = 0;
   int32_t async_index = 0;  // number of this kernel among the kernels that wait
   bool updates = false;     // it changes variables
+  bool sends = false;       // it sends a value to another partition
   bool on_host = false;     // it allocates host memory, although the device has a memory of its own
 };
 
@@ -60,7 +61,7 @@ struct Plan {
   std::vector<bool> leaves;                           // for each node: whether its results are kept after the step
   int32_t async_nodes = 0;                            // nodes whose kernels wait
   int32_t update_nodes = 0;                           // nodes that change variables
-  bool has_sends = false;                             // a node sends a value to another partition
+  bool has_sends = false;                             // a node has `sends`
   bool on_streams = false;       // kernels enqueue their work; a step ends when all work that it has enqueued has run
   bool has_host_memory = false;  // the device's allocator is HostAllocator()
 };

@@ -171,6 +171,7 @@ void PlanCompiler::AddPlanNode(int32_t index) {
   made.kernel = draft.link.kernel.get();
   made.async = made.kernel->AsAsync();
   made.updates = functions_.UpdatesVariable(node);
+  made.sends = node.op_name() == "_Send";
   made.on_host = !plan_.has_host_memory &&
                  KernelRegistry::Global().MemoryOf(node.op_name(), plan_.device.type()) == KernelMemory::kHost;
   made.input_begin = static_cast<int32_t>(plan_.input_slots.size());
@@ -182,7 +183,7 @@ void PlanCompiler::AddPlanNode(int32_t index) {
   num_slots_ += node.num_outputs();
   if (made.async != nullptr) made.async_index = plan_.async_nodes++;
   plan_.update_nodes += made.updates ? 1 : 0;
-  plan_.has_sends = plan_.has_sends || node.op_name() == "_Send";
+  plan_.has_sends = plan_.has_sends || made.sends;
   node_of_draft_[index] = static_cast<int32_t>(plan_.nodes.size());
   std::vector<int32_t> before;
   for (const int32_t producer : draft.before) before.push_back(node_of_draft_.at(producer));

@@ -91,7 +91,7 @@ class ExecutorFixture : public DeviceKindTest {
   // Compiles `graph_`, which is moved away.
   std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), its_device()); }
 
-  // One step. It may still be running.
+  // One step. It may still be running. Requires: it has ended before the test destroys it.
   struct Step {
     std::vector<Tensor> args;
     std::vector<Tensor> rets;

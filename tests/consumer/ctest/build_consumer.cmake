@@ -1,8 +1,7 @@
 # ctest runs this script. It installs Cohort (WAY=installed, WAY=shared) or uses its source folder (WAY=subdirectory),
 # builds the consumer project with it in the folder WORK, and runs the program.
 set(arguments -G Ninja -S ${COHORT_SOURCE}/tests/consumer -B ${WORK}/build
-  -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -D CMAKE_BUILD_TYPE=${BUILD_TYPE})
-string(TOUPPER "${BUILD_TYPE}" BUILD_TYPE_UPPER)
+  -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
 file(REMOVE_RECURSE ${WORK})
 
 if(NOT WAY STREQUAL subdirectory)
@@ -19,11 +18,12 @@ if(NOT WAY STREQUAL subdirectory)
   if(NOT count EQUAL 2)
     message(FATAL_ERROR "expected docs/architecture.md and examples/ps_worker/main.cc to be installed; got: ${documents}")
   endif()
-  list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+  list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix -D CMAKE_BUILD_TYPE=${BUILD_TYPE})
 else()
-  # The whole library is compiled again, in the quickest way: the test checks only that it compiles and links.
+  # The whole library is compiled again, in the quickest way: with the build type in which no kernel is optimized, but
+  # without debug information.
   list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON
-    "-D CMAKE_CXX_FLAGS_${BUILD_TYPE_UPPER}=-O0")
+    -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0)
 endif()
 
 if(WAY STREQUAL shared)
