@@ -1,7 +1,7 @@
 // Calls of functions, branches and loops. The body of a branch or a loop is a function (graph/function.h). The caller
 // gives the body as a C++ function (FunctionBody) that adds the nodes to a graph `body`. The nodes may use the body's
-// arguments and values of the surrounding graph. The latter become further inputs of the body, which do not change
-// while a loop runs; but constants are copied into the body. Bodies may be nested.
+// arguments and values of the surrounding graph. Constants of the surrounding graph are copied into the body. Its
+// other values become further inputs of the body, which do not change while a loop runs. Bodies may be nested.
 //
 // A body runs on the device of the node that calls it. Nodes with an effect run in each call, even if no result depends
 // on them. Their order within the body is fixed only by control dependencies (ControlDependencies on the graph of the
@@ -44,9 +44,9 @@ struct COHORT_EXPORT WhileOptions {
 };
 // Returns the last values of the loop variables. The loop variables begin with the values `inputs`. Before each
 // iteration `cond` gets their values and returns a bool scalar. If it is true, `body` gets their values and returns
-// their next values; if it is false, the loop ends. Throws InvalidArgumentError if there are no inputs, if `cond` does
-// not return one bool scalar, or if the results of `body` differ from the loop variables in number or dtype, or have
-// shapes that shape_invariants do not allow.
+// their next values. The loop ends if it is false, or after maximum_iterations. Throws InvalidArgumentError if there
+// are no inputs, if `cond` does not return one bool scalar, or if the results of `body` differ from the loop variables
+// in number or dtype, or have shapes that shape_invariants do not allow.
 COHORT_EXPORT std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond,
                                         const FunctionBody& body, const WhileOptions& options = {},
                                         CallSite site = CallSite::Here());

@@ -21,7 +21,7 @@ struct StepLimits {
   std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
-// One step of a session: Start starts the parts and does not wait; Wait waits until all of them have ended. The caller
+// One step of a session: Start starts the parts and does not wait; Wait waits until every part has ended. The caller
 // owns it by shared_ptr. The callbacks that it gives to the tasks share it too, because a callback may come after
 // Abandon, and the last callback may still be returning when Wait has returned. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {

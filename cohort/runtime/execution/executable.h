@@ -79,7 +79,7 @@ class Executable {
   // Cancels all steps that are running. Steps that start later fail with `why`. The first call decides the error for
   // later steps.
   void CancelAll(const Status& why);
-  // Returns whether the signature has a partition on `task`, this one or another one.
+  // Returns whether the signature has a partition on the task with this name. It may be this task or another task.
   bool UsesTask(const std::string& task) const;
   // Waits until no step is running and no value for a later step is kept. Returns false if this takes longer than
   // `timeout`.

@@ -21,7 +21,7 @@ class SequentialRun final : public StepRun {
   // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
   // calls `done`. The rest is as in Executor::RunAsync.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
-  // Does the same on the compute thread, and returns at once.
+  // Starts a step on the compute thread, and returns at once. The rest is as in Start.
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
 
  private:
