@@ -1,8 +1,8 @@
 // Functions of two tensors, element by element, and operators on Output. Both tensors have the same dtype, and the
 // result has this dtype too. Their shapes broadcast against each other. One of the two may be a number of C++
 // (operand.h says which dtype it gets). Integers wrap around on overflow. If an integer is divided by zero, the step
-// fails with InvalidArgumentError. Adding a node throws InvalidArgumentError if the dtypes differ or the shapes do not
-// broadcast.
+// fails with InvalidArgumentError. The functions throw InvalidArgumentError if the dtypes differ, or if the shapes are
+// known and do not broadcast. If the shapes are known only in the step, the step fails with this error.
 #pragma once
 
 #include <vector>
@@ -27,7 +27,7 @@ COHORT_EXPORT Output Minimum(const Operand& x, const Operand& y, const NodeName&
 COHORT_EXPORT Output Pow(const Operand& x, const Operand& y, const NodeName& name = "");
 COHORT_EXPORT Output SquaredDifference(const Operand& x, const Operand& y, const NodeName& name = "");  // (x - y)^2
 // Returns the sum of tensors that all have the same shape and dtype. Throws InvalidArgumentError if `inputs` is empty
-// or the tensors do not match.
+// or if the dtypes or known shapes of the tensors differ.
 COHORT_EXPORT Output AddN(const std::vector<Output>& inputs, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -1,6 +1,6 @@
 // Ops that read or change the shape or the dtype of a tensor, or pass it on, without arithmetic. They take every dtype,
-// except that Cast takes numbers and bools. All throw InvalidArgumentError for shapes that do not fit: when the node is
-// added, if the shapes are known by then; otherwise the step fails with this error.
+// except that Cast takes numbers and bools. The functions throw InvalidArgumentError for shapes that do not fit, if the
+// shapes are known when the node is added. If they are known only in the step, the step fails with this error.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ COHORT_EXPORT Output Squeeze(Output input, const std::vector<int64_t>& axes = {}
 // gives 0. An integer that is converted to a narrower integer keeps its low bits. A bool is true if the element is not
 // zero. If the input has this dtype already, adds no node and returns the input.
 COHORT_EXPORT Output Cast(Output input, DType dtype, const NodeName& name = "");
-// Returns the tensor repeated along dimensions, so that it has the shape `shape`. The shapes are compared from the end:
-// each dimension of the tensor must be 1 or that of `shape`.
+// Returns the tensor repeated along dimensions, so that it has the shape `shape`. The dimensions of the two shapes are
+// compared from the last one on: each dimension of the tensor must be 1 or equal to the dimension of `shape`.
 COHORT_EXPORT Output BroadcastTo(Output input, const IntList& shape, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -11,8 +11,8 @@
 
 namespace cohort::ops {
 
-// Returns a constant. Shape inference and constant folding use its value. If `name` is "", the node's name is the name
-// of the op.
+// Returns a constant. Shape inference and constant folding use its value. If `name` is "", the node is called "Const",
+// "Const_1" and so on.
 COHORT_EXPORT Output Const(Graph& graph, const Tensor& value, const NodeName& name = "");
 // Returns a constant scalar whose dtype is that of the C++ type: 1.0f is float32, 1.0 is float64, 1 is int32.
 template <typename T>
@@ -48,7 +48,8 @@ COHORT_EXPORT Output ShapeConst(Graph& graph, const Shape& shape, const NodeName
 // InvalidArgumentError for a feed of another dtype or shape.
 COHORT_EXPORT Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(),
                                  const NodeName& name = "");
-// Returns `input`, unless a step feeds another value.
+// Returns `input`, or the value that a step feeds instead. `shape` is the shape of the result; its dimensions may be
+// unknown. Throws InvalidArgumentError if the shape of `input` does not fit `shape`.
 COHORT_EXPORT Output PlaceholderWithDefault(Output input, const Shape& shape, const NodeName& name = "");
 
 // Returns a tensor of shape `dims` (int32 or int64 [rank]), filled with the scalar `value`.

@@ -1,7 +1,7 @@
 // Calls of functions, branches and loops. The body of a branch or a loop is a function (graph/function.h). The caller
 // gives the body as a C++ function (FunctionBody) that adds the nodes to a graph `body`. The nodes may use the body's
-// arguments and values of the surrounding graph. The latter become further inputs of the body, which do not change
-// while a loop runs; but constants are copied into the body. Bodies may be nested.
+// arguments and values of the surrounding graph. Constants of the surrounding graph are copied into the body. Its
+// other values become further inputs of the body, which do not change while a loop runs. Bodies may be nested.
 //
 // A body runs on the device of the node that calls it. Nodes with an effect run in each call, even if no result depends
 // on them. Their order within the body is fixed only by control dependencies (ControlDependencies on the graph of the
@@ -29,10 +29,9 @@ COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::shared_ptr<const
 COHORT_EXPORT std::vector<Output> Call(Graph& graph, const std::vector<Output>& inputs, const FunctionBody& body,
                                        const NodeName& name = "PartitionedCall");
 
-// Returns the results of `then_body` or of `else_body`, as `cond` chooses. If `cond` is a scalar, `then_body` runs if
-// it is true (not zero). If `cond` has another rank, `then_body` runs if it has at least one element. Only the chosen
-// body runs. Both bodies get `inputs` as arguments. Throws InvalidArgumentError if their results differ in number or
-// dtype.
+// Runs `then_body` if `cond` is true, else `else_body`, and returns the results of this body. A scalar `cond` is true
+// if it is not zero. A `cond` of another rank is true if it has at least one element. The body that runs gets `inputs`
+// as arguments. Throws InvalidArgumentError if the results of the two bodies differ in number or dtype.
 COHORT_EXPORT std::vector<Output> If(Output cond, const std::vector<Output>& inputs, const FunctionBody& then_body,
                                      const FunctionBody& else_body, const NodeName& name = "cond");
 
@@ -40,12 +39,14 @@ struct COHORT_EXPORT WhileOptions {
   int64_t maximum_iterations = -1;      // -1: there is no limit
   std::vector<Shape> shape_invariants;  // for each loop variable the part of its shape that stays the same; empty: the
                                         // shapes of the inputs
-  int64_t parallel_iterations = 10;     // kept for TensorFlow; iterations run one after another here
+  int64_t parallel_iterations = 10;     // written to graph files for TensorFlow; no effect in Cohort
   std::string name = "while";
 };
-// Returns the last values of the loop variables. The variables begin with the values `inputs`. While `cond` (a function
-// that returns a bool scalar for them) is true, `body` makes the next values. Throws InvalidArgumentError if a result
-// of the body has another dtype than its variable, or a shape that the variable's does not allow.
+// Returns the last values of the loop variables. The loop variables begin with the values `inputs`. Before each
+// iteration `cond` gets their values and returns a bool scalar. If it is true, `body` gets their values and returns
+// their next values. The loop ends if it is false, or after maximum_iterations. Throws InvalidArgumentError if there
+// are no inputs, if `cond` does not return one bool scalar, or if the results of `body` differ from the loop variables
+// in number or dtype, or have shapes that shape_invariants do not allow.
 COHORT_EXPORT std::vector<Output> While(const std::vector<Output>& inputs, const FunctionBody& cond,
                                         const FunctionBody& body, const WhileOptions& options = {},
                                         CallSite site = CallSite::Here());

@@ -14,8 +14,8 @@
 
 namespace cohort::ops {
 
-// Converts implicitly from {0, 1}, from one integer (a list of one), from a std::vector<int64_t>, or from an int32 or
-// int64 vector of the graph.
+// A list of integers as an argument of an op function. Converts implicitly from a list such as {0, 1}, from one integer
+// (a list with one element), from a std::vector<int64_t>, or from an int32 or int64 vector of the graph.
 class COHORT_EXPORT IntList {
  public:
   IntList(std::initializer_list<int64_t> values) : value_(std::vector<int64_t>(values)) {}

@@ -22,10 +22,10 @@ namespace cohort::ops {
 // Returns the attributes (seed, seed2) of a stateful random op that is added now.
 COHORT_EXPORT std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed);
 
-// Return a tensor of `shape` (int32 or int64 [rank]) and `dtype` (float32, float64 or bfloat16). RandomUniform draws
-// from [0, 1).
+// The next three functions return a tensor of `shape` (int32 or int64 [rank]) and `dtype` (float32, float64 or
+// bfloat16).
 COHORT_EXPORT Output RandomUniform(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
-                                   const NodeName& name = "RandomUniform");  // [0, 1)
+                                   const NodeName& name = "RandomUniform");  // in [0, 1)
 COHORT_EXPORT Output RandomStandardNormal(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,
                                           const NodeName& name = "RandomStandardNormal");
 // Returns standard normal numbers. Numbers below -2 and above 2 are drawn again.
@@ -38,8 +38,8 @@ COHORT_EXPORT Output RandomUniformInt(Output shape, const Operand& minval, const
 // Returns the rows of `value` in random order. `value` has any dtype.
 COHORT_EXPORT Output RandomShuffle(Output value, int64_t seed = 0, const NodeName& name = "RandomShuffle");
 
-// The stateless ops return the same numbers for the same `seed` (int32 or int64 [2]) each time, on every device. Shapes
-// and dtypes are as above.
+// The stateless ops return the same numbers for the same `seed` (int32 or int64 [2]) each time, on every device. The
+// allowed shapes, dtypes and bounds are those of the stateful ops above.
 COHORT_EXPORT Output StatelessRandomUniform(Output shape, Output seed, DType dtype = DType::kFloat32,
                                             const NodeName& name = "StatelessRandomUniform");
 COHORT_EXPORT Output StatelessRandomNormal(Output shape, Output seed, DType dtype = DType::kFloat32,

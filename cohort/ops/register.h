@@ -1,12 +1,12 @@
-// RegisterOps: the explicit list of the op families of this module. Internal. Programs call it through
-// cohort/registration.h.
+// RegisterOps: registers all ops of this module, family by family. Internal. Programs call RegisterAll of
+// cohort/registration.h, which calls it.
 #pragma once
 
 #include "cohort/graph/op_def.h"
 
 namespace cohort {
 
-// Adds every op of ops/ to the global registry. Thread-safe. Later calls do nothing.
+// Adds every op of ops/ to the global registry, at the first call. Later calls do nothing. Thread-safe.
 void RegisterOps();
 
 // Each family has one function, in ops/<family>.cc. It adds the ops of the family.

@@ -54,8 +54,9 @@ Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings);
 // Returns a permutation of `rank` dimensions without negative numbers. Throws InvalidArgumentError if `perm` is not a
 // permutation.
 std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank);
-// Returns the number of elements of Range(start, limit, delta): ceil(|limit - start| / |delta|). Throws
-// InvalidArgumentError for a delta of 0 or of the wrong sign.
+// Returns the number of elements of Range(start, limit, delta): ceil(|limit - start| / |delta|). Requires: the three
+// are scalars of the same dtype. Throws InvalidArgumentError for a delta of 0 or of the wrong sign, and for a dtype
+// other than int32, int64, float32 and float64.
 int64_t RangeLength(const Tensor& start, const Tensor& limit, const Tensor& delta);
 
 }  // namespace cohort::ops

@@ -2,8 +2,9 @@
 // are handles. Learning rates and similar values are scalars of the variable's dtype. The gradient has the variable's
 // shape and dtype. Unless a comment says otherwise, the formulas are those of TensorFlow's op of the same name. If
 // indices repeat, the sparse forms apply one row after another. This is not the update by the sum of these rows, so sum
-// repeated rows first (SumRepeatedRows in train/optimizer.h). All functions throw InvalidArgumentError for shapes or
-// dtypes that do not fit.
+// repeated rows first (SumRepeatedRows in train/optimizer.h). The functions throw InvalidArgumentError if the
+// shapes that are known do not fit, or if gradient and scalars differ in dtype. If only the step finds that a shape or
+// dtype does not fit, the step fails with this error.
 #pragma once
 
 #include <string>

@@ -43,7 +43,8 @@ void CheckChannelsLast(const std::string& data_format);
 // each of the four dimensions. Throws InvalidArgumentError for paddings that do not go with `attrs.padding`.
 void ReadExplicitPaddings(const std::vector<int64_t>& paddings, WindowAttrs& attrs);
 
-// Returns the window of a convolution. `source` is a Node or a ShapeContext. Throws as the functions above.
+// Returns the window of a convolution. `source` is a Node or a ShapeContext. Throws what CheckChannelsLast, SpatialAttr
+// and ReadExplicitPaddings throw.
 template <typename Source>
 WindowAttrs ConvolutionWindow(const Source& source) {
   CheckChannelsLast(source.template attr<std::string>("data_format"));
@@ -55,7 +56,8 @@ WindowAttrs ConvolutionWindow(const Source& source) {
   return attrs;
 }
 
-// Returns the window of a pool. Throws as the functions above.
+// Returns the window of a pool. `source` is a Node or a ShapeContext. Throws what CheckChannelsLast and SpatialAttr
+// throw.
 template <typename Source>
 WindowAttrs PoolWindow(const Source& source) {
   CheckChannelsLast(source.template attr<std::string>("data_format"));
@@ -67,14 +69,16 @@ WindowAttrs PoolWindow(const Source& source) {
 }
 
 // Places a window of `size` elements along dimension `axis` (0 rows, 1 columns) of `length` elements. With SAME there
-// are ceil(length / stride) positions, and the smaller half of the padding comes before. Otherwise there are as many
-// positions as fit. A `length` of -1 is unknown; then `count` is -1 too. Throws InvalidArgumentError for a window that
-// is larger than the padded dimension.
+// are ceil(length / stride) positions, and the smaller half of the padding comes before the dimension. Otherwise there
+// are as many positions as fit. -1 means that `length` or `size` is unknown; then `count` is -1 too. Throws
+// InvalidArgumentError for a `size` of 0 and, unless the padding is SAME, for a window that is larger than the padded
+// dimension.
 WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int64_t size);
 
 // Return the shape of the result [batch, rows, columns, channels]; unknown dimensions are -1. `filter` is [rows,
-// columns, in, out], where `in` is a divisor of the input's channels (then the convolution has groups). For a depthwise
-// convolution it is [rows, columns, channels, multiplier]. Throw InvalidArgumentError for shapes that do not fit.
+// columns, in, out]: `in` is the number of the input's channels, or a divisor of it if the convolution has groups. For
+// a depthwise convolution `filter` is [rows, columns, channels, multiplier]. Throw InvalidArgumentError for shapes that
+// do not fit.
 Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& filter, bool depthwise);
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input);
 

@@ -14,13 +14,14 @@ namespace cohort {
 
 // A task whose steps run in this process. A session without a target owns one, and each server owns one. The devices
 // may be shared with other objects. Thread-safe. The destructor calls CloseAll. CloseSession, CloseAll and the
-// destructor cancel the steps that are running, and wait until they have ended, for at most 60 s for each executable;
-// then they log the steps that have not ended and go on. A step keeps its executable until it has ended. `self` names
-// the task and its process, which is the client of the sessions that are made in it.
+// destructor cancel the steps that are running, and wait until the steps have ended. They wait at most 60 s for each
+// executable; then they log the steps that have not ended and go on. A step that StartStep has started keeps its
+// executable until the step has ended. `self` is the name of the task and the incarnation of this process. Register
+// uses `self` as the client of an executable whose spec names no client.
 class LocalTask : public TaskClient {
  public:
   // A function that returns the object that sends values of an executable to other tasks. Register calls the function,
-  // which may wait and throw. It is empty if there are no other tasks.
+  // which may wait and may throw. The function is empty if there are no other tasks.
   using SenderMaker = std::function<std::unique_ptr<ValueSender>(const ExecutableSpec&)>;
 
   LocalTask(ClientId self, std::shared_ptr<const DeviceSet> devices, std::shared_ptr<TaskResources> resources,
@@ -38,9 +39,9 @@ class LocalTask : public TaskClient {
   void ResetContainer(const std::string& container) override;
 
   // Gives the executable a value of `step` that another task has sent. Ignores the value if the executable does not
-  // exist, because its session has ended. Throws as Executable::Deliver does.
+  // exist (any more). Throws what Executable::Deliver throws.
   void Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value);
-  // Returns nullptr if there is none.
+  // Returns the executable, or null if the task does not have it.
   std::shared_ptr<Executable> Find(const ExecutableKey& key) const;
   // Cancels all steps of the executables whose signature has a partition on `task`. Steps of these executables that
   // start later fail with `why`.

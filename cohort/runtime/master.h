@@ -20,23 +20,24 @@ class Master {
  public:
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
-  // Throws as Session's constructor does.
+  // Throws what Session's constructor throws.
   Master(const Graph& graph, const std::string& target, const SessionConfig& config);
   // Calls Close().
   ~Master();
 
-  // Returns the prepared signature. Prepares it if it is new; only one thread at a time prepares, and others wait. Does
-  // not use the values in `feeds`. The result lives as long as the master. Throws FailedPreconditionError if the
-  // session is closed, and what SignatureBuilder::Build throws.
+  // Returns the prepared signature. Prepares it if it is new. Only one thread at a time prepares a signature; other
+  // threads with a new signature wait. Does not use the values in `feeds`. The result lives as long as the master.
+  // Throws FailedPreconditionError if the session is closed, and what SignatureBuilder::Build throws.
   const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
                                    const std::vector<Node*>& targets) COHORT_EXCLUDES(build_mu_, mu_);
   // Runs a step, waits for its end, and returns the fetched values. `feeds` must be in the order of the signature.
-  // Throws as Session::Run does.
+  // Throws what Session::Run throws.
   std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options);
   // Starts a step. Calls `done` once, on any thread, at the latest during Close. Throws InvalidArgumentError if the
-  // feeds do not fit, and FailedPreconditionError if the session is closed. If it throws, it does not call `done`.
+  // number, dtypes or shapes of the feeds do not fit the signature, and FailedPreconditionError if the session is
+  // closed. If it throws, it does not call `done`.
   void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options, Done done);
-  // Returns the devices of the tasks to which there is a connection.
+  // Returns the devices of the tasks to which the session has connected.
   std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
   // Cancels the steps that are running, and frees what the tasks hold for this session. Waits for the steps of tasks of
   // this process, but only for a limited time. Later calls of Close do nothing.

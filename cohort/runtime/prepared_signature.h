@@ -12,7 +12,7 @@
 namespace cohort {
 
 // Says which task gets which feeds and returns which fetches. A SignatureBuilder makes it, and the session's master
-// sets `master`. After that it never changes, and all threads may read it. The master owns it until the session is
+// sets `master`. After that it never changes, and any thread may read it. The master owns it until the session is
 // destroyed.
 class PreparedSignature {
  public:
@@ -23,13 +23,13 @@ class PreparedSignature {
     std::vector<int> arg_feeds;    // for each argument of the task's executable: the index of the feed
     std::vector<int> ret_fetches;  // for each result of the executable: the index of the fetch
   };
-  class Master* master = nullptr;
+  class Master* master = nullptr;  // runs the steps of the signature
   Signature signature;
   std::shared_ptr<const std::vector<Output>> fetches;  // the fetches of `signature`; RunResults share them
   std::vector<Part> parts;                             // if the default task has a part, it is the last
   std::vector<int> fed_fetch;  // for each fetch: the index of the feed that has its value, or -1
-  // The executable of the only part, if there is one part, this part can run on the calling thread
-  // (Executable::runs_inline), and its results are the fetches in order. Otherwise empty.
+  // The executable of the only part. Empty if there are several parts, if the part cannot run on the calling thread
+  // (Executable::runs_inline), or if its results are not exactly the fetches in order.
   std::weak_ptr<Executable> inline_part;
   bool calls_functions = false;  // true if the graph calls functions; a loop in one of them may run for any time
   std::shared_ptr<GraphDump> dump = std::make_shared<GraphDump>();

@@ -23,7 +23,8 @@ namespace cohort {
 // defaults, and some of Cohort's own.
 struct COHORT_EXPORT SessionConfig {
   std::map<std::string, int> device_count;  // {"CPU", 2}: two logical CPU devices; types without a backend are ignored
-  int intra_op_parallelism_threads = 0;     // OpenMP team of each device; 0 = the cores, divided by the CPU devices
+  // The number of threads that a kernel may use. 0: the number of cores, divided by the number of CPU devices.
+  int intra_op_parallelism_threads = 0;
   // This field has no effect, because a device runs one kernel at a time. It exists because programs for TensorFlow set
   // it. The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
@@ -31,7 +32,7 @@ struct COHORT_EXPORT SessionConfig {
   bool log_device_placement = false;  // one line for each op to stdout when a signature is prepared
   std::vector<std::string>
       device_filters;  // only tasks that a filter matches, and the default task, are used; empty: all
-  std::chrono::milliseconds operation_timeout{0};  // of each Run; 0: none
+  std::chrono::milliseconds operation_timeout{0};  // the time limit of each run; 0: no limit
   // If a step takes longer than this, the log names the tasks that are still at work, and again each time that the wait
   // has doubled. 0: never. A step that the calling thread runs all by itself is not watched.
   std::chrono::milliseconds late_step{10'000};
@@ -114,7 +115,7 @@ class COHORT_EXPORT RunInterceptor {
 // Thread-safe. The session's interceptor does not see its runs.
 class COHORT_EXPORT Callable {
  public:
-  // Runs a step. `feeds` must be in the order of the `feeds` of MakeCallable. Throws as Session::Run does.
+  // Runs a step. `feeds` must be in the order of the `feeds` of MakeCallable. Throws what Session::Run throws.
   RunResults operator()(const std::vector<Tensor>& feeds) const;
 
  private:
@@ -142,7 +143,8 @@ class COHORT_EXPORT Session {
   // Runs the nodes that `fetches` and `targets` need, with `feeds` in place of the values of the fed Outputs. Returns
   // the fetched values in order. The errors name tasks, nodes and shapes. Throws
   // - InvalidArgumentError, for example if dtype or shape of a feed do not fit, or a placeholder is not fed;
-  // - UnavailableError if a task is lost, and AbortedError if a task was restarted or its connection was lost;
+  // - UnavailableError if a task is lost, and AbortedError if the task can be reached again after a restart or a lost
+  //   connection, because its state for the session is gone;
   // - DeadlineExceededError if the run takes longer than its timeout, or a task that it needs is not up in time;
   // - FailedPreconditionError if the session is closed, and CancelledError if it is closed during the run;
   // - what kernels throw, such as OutOfRangeError at the end of a dataset.
@@ -166,7 +168,7 @@ class COHORT_EXPORT Session {
   // session meanwhile.
   void SetInterceptor(std::shared_ptr<RunInterceptor> interceptor);
 
-  // Prepares the signature and returns a callable for it. Throws as Run does.
+  // Prepares the signature and returns a callable for it. Throws what Run throws when it prepares a signature.
   Callable MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                         const std::vector<Node*>& targets = {});
 
@@ -181,8 +183,8 @@ class COHORT_EXPORT Session {
   void Close();
 
   // Removes the resources (variables, ...) in `containers` on every task of the target's cluster. An empty list means
-  // the default container. Connects to all these tasks, and throws as the constructor does. Has no effect for the
-  // target "", because each session has variables of its own.
+  // the default container. Connects to every task of the cluster, and throws what the constructor throws. Has no effect
+  // for the target "", because each session has variables of its own.
   static void Reset(const std::string& target, const std::vector<std::string>& containers = {},
                     const SessionConfig& config = {});
 

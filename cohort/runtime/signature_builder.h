@@ -18,14 +18,14 @@ namespace cohort {
 // Prepares the signatures of one session. The session's master owns it and calls it from one thread at a time.
 class SignatureBuilder {
  public:
-  // `graph` and `config` must live longer than the builder. Connects to the default task. Throws as Session's
-  // constructor does.
+  // `graph` and `config` must live longer than the builder. Connects to the default task. Throws what
+  // Session's constructor throws.
   SignatureBuilder(const Graph& graph, const SessionConfig& config, uint64_t session,
                    std::unique_ptr<ClusterView> view);
 
   // Prepares a signature: may connect to tasks, and registers an executable on each task that has a part. Throws what
-  // pruning, placement, the connection to a task and the construction of kernels throw, and InvalidArgumentError if the
-  // device filters exclude a task that is needed. The error names the node or the task.
+  // pruning, placement, ClusterView::Connect and TaskClient::Register throw, and InvalidArgumentError if the device
+  // filters exclude a task that is needed. The error names the node or the task.
   std::unique_ptr<PreparedSignature> Build(const Signature& signature);
   // Returns the tasks to which there is a connection, by name.
   const std::map<std::string, std::shared_ptr<TaskClient>>& tasks() const { return tasks_; }

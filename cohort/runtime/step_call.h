@@ -21,9 +21,9 @@ struct StepLimits {
   std::chrono::milliseconds late{0};     // after this the log names the tasks that are still at work; 0: never
 };
 
-// One step of a session: Start starts the parts and does not wait; Wait waits until all of them have ended. The caller
-// owns it by shared_ptr. Callbacks of the parts hold it too, because after Abandon they may come late, and the last one
-// may still be returning when Wait has returned. Thread-safe.
+// One step of a session: Start starts the parts and does not wait; Wait waits until every part has ended. The caller
+// owns it by shared_ptr. The callbacks that it gives to the tasks share it too, because a callback may come after
+// Abandon, and the last callback may still be returning when Wait has returned. Thread-safe.
 class StepCall : public std::enable_shared_from_this<StepCall> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -36,9 +36,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
 
   // Starts all parts. If there are none, ends the step. Must be called once. Requires: `feeds` fit the signature.
   void Start(const FeedValues& feeds, Executor::Mode mode);
-  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. If the timeout
-  // passed before any part failed, this is DeadlineExceededError, and the message names the tasks that were still at
-  // work when the timeout was noticed. Must not be used together with Abandon.
+  // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. Throws
+  // DeadlineExceededError if the timeout passed before any part failed; the message names the tasks that were still at
+  // work then. Must not be used together with Abandon.
   std::vector<Tensor> Wait() COHORT_EXCLUDES(mu_);
   // Does what is due at `now`: cancels the parts if the timeout has passed, or logs a warning if the step is late.
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
@@ -91,7 +91,7 @@ class StepWatch {
   // From now on the thread of the StepWatch calls LookAtClock of the step each time a check is due, until the step has
   // ended.
   void Add(const std::shared_ptr<StepCall>& call) COHORT_EXCLUDES(mu_);
-  // Returns every StepCall object that was added and still exists, also if its step has ended.
+  // Returns the StepCalls that were added and still exist. The step of such a StepCall may have ended.
   std::vector<std::shared_ptr<StepCall>> UnderWay() COHORT_EXCLUDES(mu_);
 
  private:

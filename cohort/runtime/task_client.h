@@ -56,7 +56,7 @@ class ClusterView {
   // Returns the task on which nodes that name no task are placed: the task of the session's target or, without a
   // target, the session's own task.
   virtual DeviceName default_task() const = 0;
-  // Returns all tasks.
+  // Returns all tasks of the cluster or, without a target, only the session's own task.
   virtual std::vector<DeviceName> tasks() const = 0;
   // Returns the task. In a cluster, connects to the task if there is no connection yet: waits until the task is up, and
   // logs the missing task every 10 s. Throws NotFoundError if the cluster has no such task, DeadlineExceededError if
@@ -69,11 +69,12 @@ class ClusterView {
 using ClusterViewFactory = std::function<std::unique_ptr<ClusterView>(const std::string& target, const SessionConfig&)>;
 
 // The factories of ClusterViews, by the scheme of the target. cohort/registration.h fills it once at the start. After
-// that it never changes, and all threads may read it.
+// that it never changes, and any thread may read it.
 class SessionFactories {
  public:
   static SessionFactories& Global();
-  // Registers the factory for targets that begin with `scheme`, such as "grpc://". Replaces an earlier factory for it.
+  // Registers the factory for targets that begin with `scheme`, such as "grpc://". Replaces an earlier factory for
+  // the same scheme.
   void Register(const std::string& scheme, ClusterViewFactory factory);
   // Returns a new view for `target`. "" means new devices in this process, for this session alone. Throws NotFoundError
   // "No session factory registered for the given session options: {target: ...}" if no scheme fits. Throws also what

@@ -16,20 +16,22 @@ struct SummaryValue {
   enum class Kind { kNone, kScalar, kHistogram, kTensor, kImage, kAudio };
   std::string tag;
   Kind kind = Kind::kNone;
-  float scalar = 0;         // of kScalar; a float scalar tensor of the plugin "scalars" counts as kScalar too
+  float scalar = 0;         // of kScalar; also a float32 scalar tensor, if its plugin is "scalars" or not named
   HistogramData histogram;  // of kHistogram
   Tensor tensor;            // of kTensor; undefined if Cohort does not have its dtype
   std::string encoded;      // of kImage and kAudio: the bytes of the encoded file
   std::string plugin_name;  // from the metadata, which only the first event of a tag has; else ""
 };
 
-// One event of a file. Its kind says which members are set.
+// One event of a file. wall_time and step are always set. The kind says which of the other members are set.
 struct Event {
   enum class Kind { kNone, kFileVersion, kGraph, kMetaGraph, kSummary, kSessionLog, kLogMessage, kRunMetadata };
   double wall_time = 0;  // seconds since 1970
   int64_t step = 0;
   Kind kind = Kind::kNone;
-  std::string bytes;  // file version, serialized GraphDef or MetaGraphDef, message of a log, run metadata
+  // The file version, the serialized GraphDef or MetaGraphDef, the text of a log message or session log, or the run
+  // metadata; empty for kSummary.
+  std::string bytes;
   std::vector<SummaryValue> values;  // of kSummary
   int session_status = 0;            // of kSessionLog: 1 start, 2 stop, 3 checkpoint
   std::string checkpoint_path;       // of kSessionLog

@@ -19,9 +19,9 @@ namespace cohort {
 enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
 // Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events wait in a buffer. They
-// are written to the file by Flush() and Close(), and by the call that adds an event if `max_queue` events are waiting
-// then or `flush_interval` has passed since the last flush. No thread flushes in the background. Every call that writes
-// to the file throws the errors of core/file.h.
+// are written to the file by Flush() and Close(). A call that adds an event writes them too, if `max_queue` events are
+// then waiting or `flush_interval` has passed since the last flush. No thread flushes in the background. Every call
+// that writes to the file throws the errors of core/file.h.
 class COHORT_EXPORT EventWriter {
  public:
   struct Options {

@@ -13,7 +13,8 @@
 
 namespace cohort::train {
 
-// The program or its Supervisor owns it. Thread-safe, except that only one thread may call Loop, Join and Reset.
+// The program or its Supervisor owns it. Thread-safe, except that Loop, Join, Reset and the destructor must be called
+// by one thread at a time.
 class COHORT_EXPORT Coordinator {
  public:
   Coordinator() = default;
@@ -28,7 +29,7 @@ class COHORT_EXPORT Coordinator {
   void RequestStop(std::exception_ptr error = nullptr) COHORT_EXCLUDES(mu_);
   // Waits until RequestStop or until `deadline`. Returns true if RequestStop was called.
   bool WaitForStop(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
-  // Returns the kept error, or null if there is none.
+  // Returns the error that RequestStop has kept, or null if it has kept none.
   std::exception_ptr exception() const COHORT_EXCLUDES(mu_);
 
   // Starts a thread that calls `work` at once, even if a stop was requested before, and then at every multiple of
@@ -41,7 +42,7 @@ class COHORT_EXPORT Coordinator {
   // Waits until the threads of Loop have ended. Returns false if some still run after `grace`. Does not ask them to
   // stop.
   bool AwaitEnd(std::chrono::milliseconds grace) COHORT_EXCLUDES(mu_);
-  // Joins the threads of Loop. Without a RequestStop it waits until one is made.
+  // Waits until the threads of Loop have ended, and joins them. They end only after a RequestStop.
   void Join() COHORT_EXCLUDES(mu_);
   // Forgets the stop and the error, so that Loop can be used again. Requires: no thread runs.
   void Reset() COHORT_EXCLUDES(mu_);

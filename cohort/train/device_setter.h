@@ -16,15 +16,15 @@
 
 namespace cohort::train {
 
-// Returns the index of the parameter server (task) for a node. It is called once for each node that goes to a parameter
-// server, in the order in which nodes are added.
+// A function that returns the index of the parameter server (task) for a node. The device function calls it once for
+// each node that goes to a parameter server, in the order in which nodes are added.
 using PsStrategy = std::function<int(const NodeDraft&)>;
 
 // Returns a strategy that chooses 0, 1, ..., num_tasks - 1, 0, ... Copies of the strategy share the position.
 // Thread-safe. Throws InvalidArgumentError if num_tasks is less than 1.
 COHORT_EXPORT PsStrategy RoundRobin(int num_tasks);
 
-// Returns the load that a node puts on its task.
+// A function that returns the load that a node puts on its task.
 using PsLoad = std::function<double(const NodeDraft&)>;
 // Returns the size in bytes of the node's value; for a variable's handle, the size of the variable. Throws
 // InvalidArgumentError if the shape is not fully known.
@@ -49,10 +49,10 @@ struct COHORT_EXPORT ReplicaDeviceSetterOptions {
 };
 
 // Returns the device function. Without parameter servers (ps_tasks is 0, or the cluster does not have the job), the
-// function leaves devices as they are. Device scopes inside its scope have priority, field by field. If they put a
-// variable into another job, the strategy is not called. Updates of variables are placed with their variable, by
-// colocation. Throws InvalidArgumentError for a device that cannot be parsed and for a negative ps_tasks. The returned
-// function throws it if the strategy chooses a task that does not exist.
+// function leaves devices as they are. Device scopes inside its scope have priority, field by field. If such a
+// scope puts a variable into another job, the strategy is not called. Updates of variables are placed with their
+// variable, by colocation. Throws InvalidArgumentError for a device that cannot be parsed and for a negative ps_tasks.
+// The returned function throws InvalidArgumentError if the strategy chooses a task that does not exist.
 COHORT_EXPORT DeviceFunction ReplicaDeviceSetter(const ReplicaDeviceSetterOptions& options);
 
 }  // namespace cohort::train

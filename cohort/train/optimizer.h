@@ -2,8 +2,8 @@
 // each variable, by an UpdateRule. A slot is a variable that belongs to another variable, such as its momentum. Updates
 // and slots are on the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and
 // "w/Adam_1". The formulas are in ops/training.h.
-// Sparse gradients change only their rows. Rows with equal indices are summed first. Adam is an exception: its moments
-// decay in every row, so Adam makes the gradient dense.
+// A sparse gradient changes only the rows that it has. If rows have equal indices, the update is by their sum. Adam is
+// an exception: its moments decay in every row, so Adam makes the gradient dense.
 #pragma once
 
 #include <map>
@@ -31,10 +31,10 @@ struct COHORT_EXPORT GradientAndVariable {
 // The program owns it. Only one thread at a time may use it.
 class COHORT_EXPORT Optimizer {
  public:
-  // An optimizer with a rule of the program's own. `name` is that of the slots and of the update. If `iterations` (an
-  // integer scalar, the number of updates so far) is given, the powers of UpdateRule::powers() are computed from it.
-  // Otherwise they are variables of the optimizer, such as "beta1_power". Throws InvalidArgumentError if `rule` is null
-  // or the base of a power is not fixed.
+  // An optimizer with a rule of the program's own. The names of the slots and of the update contain `name`. If
+  // `iterations` (an integer scalar, the number of updates so far) is given, the powers of UpdateRule::powers() are
+  // computed from it. Otherwise they are variables of the optimizer, such as "beta1_power". Throws InvalidArgumentError
+  // if `rule` is null or the base of a power is not fixed.
   Optimizer(std::string name, Hyperparameter learning_rate, UpdateRulePtr rule, Output iterations = {});
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -42,13 +42,13 @@ class COHORT_EXPORT Optimizer {
 
   const std::string& name() const { return name_; }
 
-  // Returns the gradients of `loss` (of its sum, if it is not a scalar) for `variables`. If `variables` is empty, these
-  // are all trainable variables of the graph. Throws InvalidArgumentError if there is no variable.
+  // Returns the gradients of `loss` (of its sum, if it is not a scalar) for `variables`. If `variables` is empty, takes
+  // the gradients for all trainable variables of the graph. Throws InvalidArgumentError if the graph has none.
   std::vector<GradientAndVariable> ComputeGradients(Output loss,
                                                     const std::vector<ops::Variable>& variables = {}) const;
-  // Adds nodes that update the variables that have a gradient. If `global_step` is given, the nodes then add 1 to it.
-  // When the returned node has run, all this is done. Throws InvalidArgumentError that lists the variables if none has
-  // a gradient.
+  // Adds nodes that update the variables that have a gradient. If `global_step` is given, adds a node that adds 1 to it
+  // after the updates. Returns the last of these nodes: a step that has it as a target makes all the updates. Throws
+  // InvalidArgumentError, with the names of the variables, if none has a gradient.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step = {});
   // Calls ComputeGradients, then ApplyGradients.
   Node* Minimize(Output loss, const ops::Variable& global_step = {}, const std::vector<ops::Variable>& variables = {});

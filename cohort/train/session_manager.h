@@ -31,7 +31,7 @@ struct COHORT_EXPORT SessionManagerOptions {
 struct COHORT_EXPORT PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
   bool restore = true;               // false: nothing is restored, and the checkpoints stay as they are
-  bool wait_for_checkpoint = false;  // true: wait until checkpoint_dir has a checkpoint
+  bool wait_for_checkpoint = false;  // true: wait until checkpoint_dir has a checkpoint (not if `restore` is false)
 };
 
 // A session that is ready for its first step. The caller owns it.
@@ -49,8 +49,9 @@ class COHORT_EXPORT SessionManager {
 
   // For the chief. Opens a session. Restores the newest intact checkpoint; if nothing is restored, runs init_op and
   // init_fn. Then runs local_init_op. Throws what the session and the saver throw. Throws FailedPreconditionError, with
-  // the names, if a variable has no value after that. With wait_for_checkpoint, throws DeadlineExceededError if no
-  // checkpoint has come within max_wait, and CancelledError if the coordinator is asked to stop during the wait.
+  // the names of the variables, if a variable has no value after that. With wait_for_checkpoint, throws
+  // DeadlineExceededError if no checkpoint has come within max_wait, and CancelledError if the coordinator is asked to
+  // stop during the wait.
   PreparedSession PrepareSession(const std::string& target, const SessionConfig& config,
                                  const PrepareOptions& options) const;
   // For a session that must not initialize the model. Works as PrepareSession, but does not run init_op: if nothing is

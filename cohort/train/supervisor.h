@@ -38,7 +38,7 @@ struct COHORT_EXPORT SupervisorOptions {
   Node* local_init_op = nullptr;          // default: the initializers of the local variables
   // Gives string [n]: the names of variables without a value; default: of all variables, also local ones.
   Output ready_op;
-  Saver* saver = nullptr;     // not owned; default: one for all variables
+  Saver* saver = nullptr;     // not owned; default: a Saver for all variables that are not local
   ops::Variable global_step;  // default: the graph's global step, if it has one
   // Default: an op that merges all summaries of the graph. Set it to Output() for no summaries. If the op needs a fed
   // value, the supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
@@ -53,11 +53,11 @@ struct COHORT_EXPORT SupervisorOptions {
   std::chrono::milliseconds max_wait = std::chrono::hours(2);      // a worker's longest wait for the chief
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait until the services have ended
   std::string checkpoint_basename = "model.ckpt";
-  // false: start from the initial values even if logdir has checkpoints. Those stay as they are. New ones are added,
-  // and the state file then lists only the new ones.
+  // false: start from the initial values even if logdir has checkpoints. The old checkpoints stay as they are. New
+  // checkpoints are added, and the state file then lists only the new checkpoints.
   bool restore = true;
   // This process's server, or null. Not owned; it must outlive the supervisor. After a session without errors the chief
-  // calls its AnnounceDone. A worker that waits for the chief asks this server if the chief is lost.
+  // calls the server's AnnounceDone. A worker that waits for the chief asks the server whether the chief is lost.
   Server* server = nullptr;
 };
 
@@ -68,9 +68,10 @@ class ManagedSession;
 // ended. The ManagedSession must end before the supervisor.
 class COHORT_EXPORT Supervisor {
  public:
-  // Adds the nodes that it needs and finalizes the graph. The graph must outlive the supervisor. Throws
-  // InvalidArgumentError for a negative interval. Throws InvalidArgumentError if this worker is not the chief and has
-  // variables without a device, because workers could not share them. Throws what Scaffold::Finalize throws.
+  // Adds the nodes that the supervisor needs to the graph, and finalizes the graph. The graph must outlive the
+  // supervisor. Throws InvalidArgumentError for a negative interval. Throws InvalidArgumentError if this worker is not
+  // the chief and has variables without a device, because workers could not share them. Throws what Scaffold::Finalize
+  // throws.
   Supervisor(Graph& graph, const SupervisorOptions& options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -134,12 +135,11 @@ class COHORT_EXPORT Supervisor {
 
 // A session under a supervisor; like the block of a `with` statement in Python. The caller owns it. Its end stops the
 // services, waits for them, and closes the session. If they do not end within stop_grace, it cancels their steps. If
-// the block is left normally and no error was reported, the chief saves a last checkpoint before it closes the session
-// (TensorFlow does not; only with a logdir and a save_model_interval), and calls AnnounceDone of options.server after
-// that.
-// Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop. The
-// destructor does the same as Close, but only logs such an error. If the block is left by an exception, that exception
-// continues, nothing is saved, and other errors are logged.
+// the block is left normally and no error was reported, the chief does more: before it closes the session, it saves a
+// last checkpoint, if there are a logdir and a save_model_interval (TensorFlow saves none here). After it has closed
+// the session, it calls AnnounceDone of options.server. Call Close at the end of the block: it throws the error of a
+// service, or the error given to RequestStop. The destructor does the same as Close, but only logs such an error. If
+// the block is left by an exception, that exception continues, nothing is saved, and other errors are logged.
 class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();

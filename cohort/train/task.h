@@ -31,10 +31,10 @@ struct COHORT_EXPORT TaskFlags {
   std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
 };
 
-// Removes these flags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". A dash in a flag's name means the
-// same as an underscore. Other words stay in `argv` in their order, and `*argc` becomes their number. Words after "--"
-// stay. Throws InvalidArgumentError for a value that is missing or invalid, and for a flag that is almost one of these
-// ("--task_idex"); the error names the flag.
+// Removes the flags of TaskFlags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". A dash in a flag's name
+// means the same as an underscore. Other words stay in `argv` in their order, and `*argc` becomes their number. Words
+// after "--" stay. Throws InvalidArgumentError for a value that is missing or invalid, and for a flag whose name
+// differs from one of them by one or two letters ("--task_idex"); the error names the flag.
 COHORT_EXPORT TaskFlags TakeTaskFlags(int* argc, char** argv);
 // Returns one line for each flag, for a program's --help.
 COHORT_EXPORT std::string TaskFlagsHelp();
@@ -62,10 +62,11 @@ struct COHORT_EXPORT Task {
   int Serve() const;
 };
 
-// Finds the task by the flags or else by TF_CONFIG, and starts the server. The hosts of the flags are the cluster; if
-// there are none, it is TF_CONFIG's. If flags and TF_CONFIG both give job and index, they must be equal. Throws
-// InvalidArgumentError for an unknown job or index, for a job or index without a cluster, and for an evaluator. Throws
-// what Server's constructor throws.
+// Finds the task and starts its server. If the flags have hosts, the hosts are the cluster, the flags give job and
+// index, and TF_CONFIG is ignored. Otherwise the cluster, job and index are TF_CONFIG's; a job or index in the flags
+// must then be equal to that of TF_CONFIG, or replaces it if TF_CONFIG has none. Throws InvalidArgumentError if job or
+// index is unknown or not equal, if there is a job or index but no cluster, and for an evaluator. Throws what Server's
+// constructor throws.
 COHORT_EXPORT Task StartTask(const TaskFlags& flags);
 
 }  // namespace cohort::train

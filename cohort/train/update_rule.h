@@ -38,8 +38,9 @@ enum class SparseForm {
   kAnyRows,     // any rows
 };
 
-// The arguments of a rule when it adds the update of one variable. learning_rate, Number and Power return scalars of
-// the variable's dtype. Variables of one device share the constants of fixed numbers.
+// The arguments of UpdateRule::Update, which adds the update of one variable. An optimizer makes it; it is valid during
+// the call of Update. learning_rate, Number and Power return scalars of the variable's dtype. Variables of one device
+// share the constants of fixed numbers.
 class COHORT_EXPORT UpdateArgs {
  public:
   const ops::Variable& variable() const { return variable_; }
@@ -67,13 +68,13 @@ class COHORT_EXPORT UpdateArgs {
 class COHORT_EXPORT UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // Returns the slots in the order in which they are made and saved. The slots of one inner list are made for all
-  // variables before the next list begins.
+  // Returns the slots, in lists. The order is the order in which they are made and saved: first the slots of the first
+  // list for each variable in turn, then those of the second list for each variable in turn, and so on.
   virtual std::vector<std::vector<Slot>> slots() const { return {}; }
   // Returns the fixed numbers whose powers Update uses.
   virtual std::vector<NamedNumber> powers() const { return {}; }
   virtual SparseForm sparse_form() const { return SparseForm::kDense; }
-  // Adds the update. The scopes of the graph decide its name and its device.
+  // Adds the nodes of the update and returns the node that makes it. The scopes of the graph decide names and devices.
   virtual Node* Update(const UpdateArgs& args) const = 0;
 };
 

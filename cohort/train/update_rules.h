@@ -1,5 +1,5 @@
-// The update rules of Cohort's optimizers. The classes in optimizer.h and the functions in keras/optimizers/optimizer.h
-// give them to users. The formulas are those of the ops in ops/training.h. Internal to train/ and keras/.
+// The update rules of Cohort's optimizers. Programs use them through the classes in optimizer.h and the functions in
+// keras/optimizers/optimizer.h. The formulas are those of the ops in ops/training.h. Internal to train/ and keras/.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,12 @@ namespace cohort::train {
 UpdateRulePtr GradientDescentRule(SparseForm sparse_form);
 // The slot is "momentum".
 UpdateRulePtr MomentumRule(const NamedNumber& momentum, bool use_nesterov);
-// Keras's formula multiplies the gradient by the rate before it adds it to the momentum. It changes every row.
+// Keras's formula: the gradient is multiplied by the learning rate before it is added to the momentum. The slot is
+// "momentum". The rule changes every row, so the optimizer makes sparse gradients dense.
 UpdateRulePtr KerasMomentumRule(const NamedNumber& momentum, bool use_nesterov);
 // The slot is "accumulator".
 UpdateRulePtr AdagradRule(double initial_accumulator_value);
-// Keras's formula adds `epsilon` inside of the root.
+// Keras's formula: `epsilon` is added inside of the root. The slot is "accumulator".
 UpdateRulePtr KerasAdagradRule(double initial_accumulator_value, const NamedNumber& epsilon);
 // The slots are "m", "v" and, if `amsgrad`, "vhat". The betas must be fixed.
 UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon,
@@ -24,7 +25,8 @@ UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const
 struct RMSPropForm {
   NamedNumber decay, momentum, epsilon;
   bool centered = false;
-  // "rms", "momentum" and, if `centered`, "mg". TensorFlow and Keras differ in their order and in initial values.
+  // "rms", "momentum" and, if `centered`, "mg". TensorFlow and Keras order these slots differently and begin them with
+  // different values.
   std::vector<std::vector<Slot>> slots;
   SparseForm sparse_form;
 };

@@ -21,11 +21,11 @@ namespace cohort::keras {
 
 // The options for cutting, shuffling and dividing the data.
 struct BatchOptions {
-  const char* caller = "fit";  // name of the function in messages
+  const char* caller = "fit";  // the function that error messages name
   int64_t batch_size = 32;     // if the data are tensors
   bool shuffle = false;        // if the data are tensors: shuffle all examples in each epoch
   int64_t seed = 0;
-  int64_t first_pass = 0;       // the order in the first epoch depends on it
+  int64_t first_pass = 0;       // number of the first epoch's pass over the data; the order of a shuffle depends on it
   int64_t steps_per_epoch = 0;  // 0: until the data end
   // True: each epoch begins at the start of the data, also with steps_per_epoch.
   bool starts_over = false;
@@ -50,22 +50,25 @@ class Batches {
  public:
   using Parts = distribute::PerReplica<std::vector<Tensor>>;
 
-  // Throws InvalidArgumentError, with both shapes, for data that do not fit the inputs.
+  // Throws InvalidArgumentError if the data are empty; if the number, dtypes or shapes of their components do not fit
+  // `wanted`; if batch_size is not positive; or if a dataset repeats endlessly and steps_per_epoch is 0.
   Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options);
 
-  // Returns the dataset of global batches that several processes divide among them; all of them must describe the same
-  // data. Returns null if there is one process, or if each process reads data of its own.
+  // Returns the dataset of global batches that several processes divide among them; every process must describe the
+  // same data. Returns null if there is one process, or if each process reads data of its own.
   const data::Dataset* common_data() const { return common_ ? &*common_ : nullptr; }
   // Gives the chief's seeds to shuffles without a seed. Call it before the first batch. All processes make the call
   // together.
   void ShareSeeds();
   // Returns the specs of the targets after conversion: integers are int64, floats are float32.
   const std::vector<data::TensorSpec>& y_specs() const { return y_specs_; }
-  // Returns the number of batches of an epoch, or 0 if it is not known before the first epoch has ended.
+  // Returns the number of batches of an epoch. Returns 0 as long as the number is not known: it may become known only
+  // when the first epoch ends.
   int64_t steps() const;
   // Returns the time that Next and Peek have waited for data so far.
   std::chrono::nanoseconds waited() const { return waited_; }
-  // Returns the first batch. If there are several processes, returns the part of this process's first replica in it.
+  // Returns the batch that the next call of Next will give. If there are several processes, returns only the part of
+  // this process's first replica in it. Throws InvalidArgumentError if the data have no batch.
   std::vector<Tensor> Peek();
 
   // Begins an epoch at the start of the data. If steps_per_epoch is given and starts_over is false, continues where the
@@ -73,14 +76,15 @@ class Batches {
   void StartEpoch();
   // Replaces *parts by the parts of this process's replicas in the next global batch. Without a strategy there is one
   // part, the whole batch. A part has inputs, targets and weights [batch] (ones if none are given). Returns false at
-  // the end of the epoch. Logs a warning if the data ended before steps_per_epoch.
+  // the end of the epoch. Logs a warning if the data ended before steps_per_epoch. Throws InvalidArgumentError if the
+  // data have no batch at all.
   bool Next(Parts* parts);
 
   // Returns the position in the data, as bytes. Call it between two batches of an epoch or between epochs. Throws
   // FailedPreconditionError between Peek and Next.
   std::string Save();
-  // Goes to a position that Save has returned, in this process or in an earlier one. The data must be described in the
-  // same way as at the Save. Throws InvalidArgumentError if they are not, DataLossError for damaged bytes.
+  // Goes to a position that Save has returned, in this process or in an earlier one. Throws InvalidArgumentError if the
+  // data are not described in the same way as when Save was called, and DataLossError for damaged bytes.
   void Restore(std::string_view position);
 
  private:
@@ -89,7 +93,8 @@ class Batches {
   data::Dataset PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy);
   // Gets the parts of the next step, which may have been peeked. Returns false at the end of this process's data.
   bool NextParts(Parts* parts);
-  // Takes the parts from the iterator, and makes the iterator if there is none. Some parts may lack rows, but not all.
+  // Takes the parts from the iterator, and makes the iterator if there is none. At least one part has rows. Returns
+  // false at the end of this process's data.
   bool TakeParts(Parts* parts);
   // Returns parts without rows, by the dataset's spec.
   Parts PartsWithoutRows() const;

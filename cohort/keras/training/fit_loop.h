@@ -20,12 +20,13 @@ class RunningLosses {
  public:
   explicit RunningLosses(const StepFunction& step) : step_(&step), sums_(1 + step.output_loss_names().size()) {}
   void Add(const StepFunction::Result& result);
-  // Returns losses and metrics so far. If `of_all`, the metrics count the batches of all processes, and all processes
-  // must make the call together. Otherwise they count the batches of this process.
+  // Returns losses and metrics so far. If `of_all` is true, the metrics count the batches of all processes, and all
+  // processes must make the call together. Otherwise the metrics count only the batches of this process.
   Logs Read(bool of_all) const;
   // Returns the state for a training that will be continued: the number of examples, then the sums.
   std::vector<double> Save() const;
-  // Sets the state. Returns false if `saved` is of another model.
+  // Sets the state to what Save has returned. Returns false, and changes nothing, if `saved` is of a model with another
+  // number of losses.
   bool Restore(const std::vector<double>& saved);
 
  private:
@@ -54,9 +55,10 @@ auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   }
 }
 
-// Runs `step` on all batches of one epoch. Returns loss and metrics. Counts the batches that are done in *steps. If
-// *steps is not 0 at first, the pass continues after that many batches, and keeps the values of `running` and of the
-// metrics. Throws what a step throws, with `where` and the batch's number added.
+// Runs `step` on the batches of one epoch, until it ends or events.stop is true. Returns loss and metrics. *steps is
+// the number of batches of the epoch that are done; each batch adds 1. If *steps is not 0 at first, the pass continues
+// an epoch that was begun before, and keeps the values of `running` and of the metrics. Throws what a step throws, with
+// `where` and the batch's number added.
 Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
              int64_t* steps);
 

@@ -35,23 +35,25 @@ class ModelState {
   // Returns true if layers and weights exist. Thread-safe.
   bool built() const;
   // Returns the engine. Makes layers and weights if they do not exist yet. Thread-safe. Throws FailedPreconditionError
-  // if the shapes of the inputs are known neither from the layers nor from `data`.
+  // if the shapes of the inputs are known neither from the layers nor from `data`. Throws InvalidArgumentError if a
+  // weight that is copied from another model has another shape or dtype here.
   ModelEngine& EngineFor(const data::ElementSpec& data) COHORT_EXCLUDES(build_mu_);
   ModelEngine& engine() { return EngineFor({}); }
   // If the layers do not depend on data, makes layers and weights, applies the arguments of Compile, and returns true.
   // Otherwise returns false.
   bool BuildIfKnown();
-  // Makes layers and weights if some weights begin with copies of another model's weights. So later changes of the
-  // other model have no effect here. Makes nothing if the layers depend on data.
+  // Makes the weights now if some of them begin as copies of another model's weights, so that later changes of the
+  // other model have no effect here. Makes no weights if the layers depend on data.
   void BuildIfItInherits();
   // Requires: EngineFor has returned.
   const LayerGraph& layers() const { return *layers_; }
   std::shared_ptr<const LayerGraph> shared_layers() const { return layers_; }
 
   // Returns the results of layers().steps()[step], from which a new model can be made. Each call returns the same
-  // values. `self` must own this ModelState. Requires: EngineFor has returned.
+  // values. `self` points to this ModelState; the results keep it alive. Requires: EngineFor has returned.
   std::vector<LayerTensor> ValuesOf(const std::shared_ptr<ModelState>& self, size_t step);
-  // Returns the path of one of the model's own layers: "dense_1". Throws InternalError for another layer.
+  // Returns the path of `layer`: "dense_1". Throws InternalError if the model does not have this layer itself (a layer
+  // of an inner model does not count).
   std::string PathOf(const Layer& layer) const;
 
   void Compile(const CompileOptions& options);
@@ -61,15 +63,17 @@ class ModelState {
   // Throws FailedPreconditionError before Compile. `caller` is the function in the error: "fit".
   void RequireCompiled(const char* caller) const;
   // Returns the engine of a compiled model for data of these shapes and dtypes. Throws what RequireCompiled and
-  // EngineFor throw, and InvalidArgumentError if the number of losses does not fit the outputs.
+  // EngineFor throw, and InvalidArgumentError if the number of losses or loss weights does not fit the outputs.
   ModelEngine& CompiledEngine(const char* caller, const data::ElementSpec& data = {});
   // Requires: CompiledEngine has returned.
   BatchTargets TrainedTargets() const { return {layers_->inputs(), compiled_->targets()}; }
-  // Returns the step of training or evaluation, and makes it if needed. The first training step since Compile decides
-  // which layers are frozen, until the next Compile: for training and for evaluation. Before it, a step of evaluation
-  // obeys the layers as they are.
+  // Returns the step of training or of evaluation, for targets of these dtypes and shapes. Makes the step at the first
+  // call after Compile. If later targets do not fit, makes a new step of evaluation, but throws InvalidArgumentError
+  // for a step of training. The first training step since Compile decides which layers are frozen, for training and for
+  // evaluation, until the next Compile. Before the first training step, a step of evaluation obeys the layers as they
+  // are. Requires: CompiledEngine has returned.
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
-  // Returns the step if it was made since the last Compile, else null.
+  // Returns the step that Step has made since the last Compile, or null if it has made none.
   const StepFunction* MadeStep(bool training) const { return (training ? train_ : test_).get(); }
 
   // The optimizer's variables, in Keras's order. SetOptimizerState returns false and logs a warning if the values do

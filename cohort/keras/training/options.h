@@ -57,7 +57,7 @@ struct COHORT_EXPORT CompileOptions {
   // The losses of the outputs, in order. A single loss is used for every output. An output with an empty argument is
   // not trained.
   LossList loss;
-  std::vector<double> loss_weights;              // one for each output; empty: all are 1
+  std::vector<double> loss_weights;              // one for each output, or one for all outputs; empty: all are 1
   std::vector<MetricArgument> metrics;           // for every output with a loss; they ignore sample weights
   std::vector<MetricArgument> weighted_metrics;  // for every output with a loss; they use sample weights
   // Steps of the program's own (train_step.h). Empty: DefaultTrainStep and DefaultTestStep. Files do not contain them:
@@ -72,8 +72,8 @@ struct COHORT_EXPORT FitOptions {
   int epochs = 1;           // training ends after this epoch, counted from 1
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
   std::vector<CallbackPtr> callbacks;
-  // The fraction of the examples, in (0, 1), that is used for validation and not for training. These are the last
-  // examples before any shuffling.
+  // The fraction of the examples, in (0, 1), that is used for validation and not for training: the last examples in the
+  // order before any shuffling. 0: none. Not used if validation_data is given.
   double validation_split = 0.0;
   ModelData validation_data;
   bool shuffle = true;  // if the data are tensors
@@ -92,24 +92,24 @@ struct COHORT_EXPORT FitOptions {
   bool signal_check = true;
   // How several processes divide the batches of a dataset (docs/strategies.md). Tensors are divided by kData.
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
-  // Steps between two replica checks, which compare the weights and the optimizer's variables of all replicas. 0: only
-  // when Fit begins and ends.
+  // Number of steps between two replica checks, which compare the weights and the optimizer's variables of all
+  // replicas. 0: no checks between steps. Fit always checks when it begins and when it ends.
   int64_t replica_check_steps = 500;
 };
 
 // The arguments of Model::Evaluate beside the data.
 struct COHORT_EXPORT EvaluateOptions {
-  int64_t batch_size = 32;
-  int verbose = 1;
-  int64_t steps = 0;  // 0: until the data end
+  int64_t batch_size = 32;  // if the data are tensors
+  int verbose = 1;          // 0 silent, 1 progress bar, 2 one line at the end
+  int64_t steps = 0;        // number of batches; 0: until the data end
   std::vector<CallbackPtr> callbacks;
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
 // The arguments of Model::Predict beside the data.
 struct COHORT_EXPORT PredictOptions {
-  int64_t batch_size = 32;
-  int64_t steps = 0;
+  int64_t batch_size = 32;  // if the data are tensors
+  int64_t steps = 0;        // number of batches; 0: until the data end
 };
 
 }  // namespace cohort::keras

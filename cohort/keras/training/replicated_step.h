@@ -1,5 +1,6 @@
-// Joins the steps of all replicas of a process to one signature. In it the replicas sum their losses, gradients and
-// statistics, so that these are those of the whole global batch. Internal to keras/.
+// Joins the steps of all replicas of a process to one signature. In it the replicas sum their losses and gradients, and
+// take the mean of their moving statistics. So each replica uses the values of the whole global batch. Internal to
+// keras/.
 #pragma once
 
 #include <memory>
@@ -21,14 +22,15 @@ struct ReplicatedStep {
   std::vector<Node*> targets;
 };
 
-// Completes the steps of the replicas: adds the sums over replicas, the updates of the weights and those of the moving
-// statistics. `replicas` has one StepParts for each replica of this process. `optimizers` has one optimizer for each
+// Completes the steps of the replicas: adds the sums over replicas, the updates of the weights, and the updates of the
+// moving statistics. Throws FailedPreconditionError if the numbers of losses or updates differ between replicas.
+// `replicas` has one StepParts for each replica of this process. `optimizers` has one optimizer for each
 // copy of the variables; it is empty for a step that does not train. Call it once for each step.
 ReplicatedStep JoinReplicas(const distribute::Strategy& strategy, const std::vector<StepParts*>& replicas,
                             const std::vector<GraphOptimizer*>& optimizers);
 
-// A metric of all replicas. `local_result` counts the examples of this process's replicas, `result` the examples of all
-// replicas of all processes.
+// A metric of all replicas. `local_result` counts the examples of this process's replicas; `result` counts the examples
+// of the replicas of all processes. `resets` set its state variables to zero.
 struct ReplicatedMetric {
   std::string name;
   MetricPtr metric;
@@ -36,6 +38,7 @@ struct ReplicatedMetric {
   Output local_result;
   Output result;
 };
+// Returns the metrics of the step, in the order of StepParts::metrics. Adds nodes that compute their results.
 std::vector<ReplicatedMetric> JoinMetrics(const distribute::Strategy& strategy,
                                           const std::vector<StepParts*>& replicas);
 

@@ -11,16 +11,16 @@
 
 namespace cohort::keras {
 
-// The measurements of one layer. Each measurement is the root of the mean square of some values. It is infinite if one
-// of these values is infinite or NaN.
+// The measurements of one layer. Each measurement is the rms (root of the mean square) of some values. A measurement is
+// infinite if one of its values is infinite or NaN.
 struct COHORT_EXPORT LayerSignal {
   std::string layer;           // path, "conv2d"
   std::string class_name;      // "Conv2D"
   Shape shape;                 // of the output
   double activation = 0;       // of the layer's output; NaN: the output is of integers
   double gradient = 0;         // of d loss / d output; NaN: there is none
-  double weight = 0;           // of the trained kernels (weights of rank 2 and more); NaN: there are none
-  double weight_gradient = 0;  // of d loss / d kernels; NaN: there is none
+  double weight = 0;           // of the largest trained kernel (a weight of rank 2 or more); NaN: there is no kernel
+  double weight_gradient = 0;  // of d loss / d that kernel; NaN: there is none
   bool keras_fans = false;     // true: a depthwise kernel uses Keras's rule for fans (DepthwiseFans)
 };
 
@@ -29,12 +29,13 @@ struct COHORT_EXPORT SignalReport {
   double loss = 0;
   std::vector<LayerSignal> layers;  // in the order of the computation
 
-  // Returns one text for each problem, with numbers, layer and remedy. These are problems:
-  // - A value is NaN or infinite.
-  // - An input has only zeros.
-  // - The rms (root of the mean square) of an activation is less than 1e-3, or more than 1e3, of the rms of the model's
-  //   input.
-  // - No kernel of the model has a gradient that is at least 1e-5 of the kernel's own size.
+  // Returns texts about the problems, with numbers. Most texts name a layer and a remedy. If several layers have a bad
+  // activation, there is a text about the first of them. These are problems:
+  // - The loss, an activation or the gradient of a kernel is NaN or infinite.
+  // - The model's first input has only zeros. Then activations and gradients are not judged.
+  // - The rms of an activation is less than 1e-3 times, or more than 1e3 times, the rms of the model's first input. (An
+  //   rms of exactly 0 is no problem.)
+  // - For every kernel, the rms of its gradient is less than 1e-5 times the rms of the kernel.
   std::vector<std::string> Problems() const;
   // Returns a table with one line for each layer, and the problems below it.
   std::string ToString() const;

@@ -15,7 +15,8 @@
 
 namespace cohort::keras {
 
-// The arguments of Compile, with an entry of `losses` for each output. UpdateMetrics resolves the names of metrics.
+// The arguments of Compile, with an entry of `losses` for each output. A metric may still be a name, such as
+// "accuracy"; StepContext::UpdateMetrics chooses the metric for it.
 struct CompiledModel {
   struct OutputMetric {
     size_t output;

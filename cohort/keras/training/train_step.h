@@ -25,8 +25,8 @@ namespace cohort::keras {
 
 struct StepParts;
 
-// Describes the step of one replica. ModelEngine makes and owns it. It is valid during the call of the program's step
-// function, on the thread of that call.
+// Describes the step of one replica. ModelEngine makes and owns it. A program may use it only during the call of its
+// step function, on the thread of that call.
 class COHORT_EXPORT StepContext {
  public:
   explicit StepContext(std::unique_ptr<StepParts> parts);  // only ModelEngine calls it
@@ -46,20 +46,22 @@ class COHORT_EXPORT StepContext {
   // Returns the loss of this replica, a float32 scalar. It is the sum over the outputs of sum / weight (LossSums) times
   // the output's loss weight, plus the penalties of regularizers and layers. With several replicas, `weight` is that of
   // the global batch, and each replica has an equal share of the penalties. So the losses of the replicas, and their
-  // gradients, add up to those of the global batch. Requires: Call was called.
+  // gradients, add up to those of the global batch. Requires: Call was called. Throws InvalidArgumentError if `y_pred`
+  // does not have one value for each output of the model.
   Output Loss(const std::vector<Output>& y_pred);
   Output Loss(Output y_pred) { return Loss(std::vector<Output>{y_pred}); }
   // Returns the gradients of `loss` for the trainable weights. A weight on which the loss does not depend has no
   // gradient (Gradient::exists() is false).
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;
   // Makes the optimizer update the weights in each run of the step. The gradients are summed over all replicas first.
-  // Throws FailedPreconditionError if the step does not train or if it is called a second time, InvalidArgumentError if
-  // there are no gradients.
+  // Throws FailedPreconditionError if the step does not train, or at a second call in the same step. Throws
+  // InvalidArgumentError if `gradients` is empty.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
   // Sets the value that logs show as "loss"; it is summed over the replicas. Without this call, it is the result of the
   // first Loss.
   void ReportLoss(Output loss);
-  // Adds the batch to the metrics that were given to Compile.
+  // Adds the batch to the metrics that were given to Compile. Throws InvalidArgumentError if two metrics have the same
+  // name.
   void UpdateMetrics(const std::vector<Output>& y_pred);
   void UpdateMetrics(Output y_pred) { UpdateMetrics(std::vector<Output>{y_pred}); }
   // Returns the replica for which the step is described, for example for its AllReduce.
@@ -75,7 +77,7 @@ class COHORT_EXPORT StepContext {
 };
 
 // The default steps. They compute predictions, loss and metrics. DefaultTrainStep also updates the weights. If the
-// model has no trainable weights, it logs a warning and updates none, as Keras.
+// model has no trainable weights, DefaultTrainStep logs a warning and updates none, as Keras.
 COHORT_EXPORT void DefaultTrainStep(StepContext& step);
 COHORT_EXPORT void DefaultTestStep(StepContext& step);
 

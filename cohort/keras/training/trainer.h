@@ -16,8 +16,9 @@
 
 namespace cohort::keras {
 
-// The copies of a Model share one Trainer. Only one thread at a time may use it, except for PredictAll. The first group
-// of functions is described at the functions of Model with the same names.
+// The copies of a Model share one Trainer. Only one thread at a time may use it. PredictAll is an exception: several
+// threads may call it at the same time, if no thread calls another function meanwhile. The functions from Fit to
+// CheckSignal are described at the functions of Model with the same names.
 class Trainer final : public CallbackHost {
  public:
   explicit Trainer(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
@@ -59,7 +60,8 @@ class Trainer final : public CallbackHost {
   Batches TrainingBatches(const ModelData& data, const FitOptions& options, int64_t first_pass) const;
   // Returns the batches for the validations of all epochs, or null if there are no validation data.
   std::unique_ptr<Batches> ValidationBatches(const ModelData& data, const FitOptions& options) const;
-  // Compares the facts that must be equal before several processes train together. Then all take the chief's seeds.
+  // Compares the facts that must be equal in all processes before they train together. Then every process takes the
+  // chief's seeds.
   void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
   // Runs the signal check and logs its problems. `where` is the epoch, for errors.
   void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);

@@ -31,7 +31,7 @@ struct ExecutableSpec {
     std::unique_ptr<Graph> graph;  // with _Arg, _Retval, _Send, _Recv
   };
   ExecutableKey key;
-  ClientId client;                 // the process of the session's master; if empty, LocalTask::Register sets its own
+  ClientId client;                 // the process of the session's master; empty: the task's own process
   std::vector<std::string> tasks;  // "/job:ps/replica:0/task:0"; EdgeRoute has indices into it
   int self = 0;                    // index of the task that runs it
   std::vector<EdgeRoute> edges;
@@ -61,10 +61,12 @@ class Executable {
   // the number of args is wrong, and AlreadyExistsError if a step of this number is running. If it throws, it does not
   // call `done`.
   void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
-  // Returns whether RunInline can run the steps: there is one partition, no other task, and no kernel that waits.
+  // Returns whether RunInline can run the steps. It can if there is one partition, no edge to or from another
+  // partition, and no kernel that waits.
   bool runs_inline() const { return executors_.size() == 1 && edges_.empty() && executors_.front()->is_synchronous(); }
   // Runs a step, waits for its end and returns its results. Calls `fill` first, on the calling thread, to add the
-  // arguments. Throws the error that made the step fail, or the one of CancelAll. Requires: runs_inline().
+  // arguments. Throws the error that made the step fail, or the error that was given to CancelAll. Requires:
+  // runs_inline().
   using FillArgs = std::function<void(std::vector<Tensor>& args)>;
   std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill);
   // Gives a value from another task to a step. The value may come before the step starts. Ignores the value if the step
@@ -77,7 +79,7 @@ class Executable {
   // Cancels all steps that are running. Steps that start later fail with `why`. The first call decides the error for
   // later steps.
   void CancelAll(const Status& why);
-  // Returns whether the signature has a partition on `task`, this one or another one.
+  // Returns whether the signature has a partition on the task with this name. It may be this task or another task.
   bool UsesTask(const std::string& task) const;
   // Waits until no step is running and no value for a later step is kept. Returns false if this takes longer than
   // `timeout`.

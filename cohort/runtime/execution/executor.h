@@ -24,8 +24,9 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs a step on the calling thread and returns its outcome. If a kernel is expensive, the rest of the step may run
-  // on the compute thread. A failure has the same effect as in RunAsync; nothing is thrown. Requires: is_synchronous().
+  // Runs a step on the calling thread and returns its outcome. If a kernel is expensive (its inputs are large), the
+  // rest of the step may run on the compute thread. A failure has the same effect as in RunAsync; nothing is thrown.
+  // Requires: is_synchronous().
   Status RunSync(const StepInfo& step) { return sequential_runs_.Take().Run(step); }
   // Starts a step. Calls `done` once, on any thread, perhaps before RunAsync returns. `step` must be valid until `done`
   // is called. If a kernel fails, cancels the step's CancellationManager, aborts its rendezvous, and gives `done` the

@@ -21,7 +21,8 @@ class FunctionLibrary final : public FunctionCompiler {
   ~FunctionLibrary() override;
 
   CompiledFunction& Compile(const Node& caller, const std::string& name) override;
-  // Returns whether the op of `node`, or a node in a function that it calls, changes a variable.
+  // Returns whether the op of `node` changes a variable, or calls a function with such a node, directly or through
+  // further functions.
   bool UpdatesVariable(const Node& node) const;
 
  private:

@@ -15,7 +15,7 @@ namespace cohort {
 
 // Moves one step through the update gate. The step is inside from its first update of a variable to its last. A StepRun
 // owns it and uses it again for later steps. Several threads may call inside, is_ahead and UpdateDone at the same time.
-// For all other methods the run makes sure that one thread at a time calls them.
+// The other methods are not thread-safe; the StepRun calls them from one thread at a time.
 class GatePass {
  public:
   explicit GatePass(UpdateGate& gate) : gate_(gate) {}
@@ -33,7 +33,7 @@ class GatePass {
   // Returns whether the step has updates and has not entered yet.
   bool is_ahead() const { return updates_left_ > 0 && !inside_; }
 
-  // Enters if this is possible without waiting. Returns whether the step is inside.
+  // Enters the gate if this is possible without waiting. Returns whether the step is inside.
   bool TryEnter() {
     if (!inside_) inside_ = gate_.TryEnterStep();
     return inside_;
@@ -44,9 +44,9 @@ class GatePass {
     gate_.EnterStep();
     inside_ = true;
   }
-  // Returns true if the gate has let the step in. Otherwise returns false and keeps `let_in`; the thread that opens the
-  // gate calls it when the step is in. After true, or after `let_in` has been called, the step must call Entered, or
-  // TurnBack if it does not want to go on.
+  // Returns true if the gate has let the step in. Otherwise returns false and keeps `let_in`. When the gate lets the
+  // step in later, it calls `let_in` once, on the thread that opens the gate or on a thread whose UpdateGate::Close has
+  // failed. After the gate has let the step in, the step must call Entered, or TurnBack if it does not want to go on.
   bool EnterOrCall(std::function<void()> let_in) { return gate_.EnterStepOrCall(std::move(let_in)); }
   void Entered() { inside_ = true; }
   void TurnBack() { gate_.LeaveStep(); }

@@ -5,9 +5,9 @@
 
 namespace cohort {
 
-// Runs the nodes in the plan's order, on one thread at a time. If a kernel is expensive, the step may move to the
-// device's compute thread. Before its first update the step enters the update gate, and waits if the gate is closed. An
-// executor's RunPool owns it and lends it to one step at a time.
+// Runs the nodes in the plan's order, on one thread at a time. If a kernel is expensive (its inputs are large), the
+// step may move to the device's compute thread. Before its first update the step enters the update gate, and waits if
+// the gate is closed. An executor's RunPool owns it and lends it to one step at a time.
 class SequentialRun final : public StepRun {
  public:
   SequentialRun(const Plan& plan, ArenaPlanner& planner, RunPool<SequentialRun>& pool)
@@ -15,13 +15,13 @@ class SequentialRun final : public StepRun {
 
   // Runs a step on the calling thread, a part of it perhaps on the compute thread. Then gives the run back to the pool
   // and returns the outcome. It may wait for the update gate, for the compute thread and for the stream. The waits for
-  // the compute thread and the stream end because no kernel of the plan waits. The gate opens again because Close waits
-  // only until its timeout.
+  // the compute thread and the stream end because no kernel of the plan waits. The wait for the gate ends because
+  // the thread that closes the gate opens it again, or gives up when UpdateGate::Close reaches its timeout.
   Status Run(const StepInfo& step);
   // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
   // calls `done`. The rest is as in Executor::RunAsync.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
-  // Does the same on the compute thread, and returns at once.
+  // Starts a step on the compute thread, and returns at once. The rest is as in Start.
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
 
  private:

@@ -33,7 +33,8 @@ class ValueSender {
 };
 
 // Passes the values of one step; Reset makes it ready for the next. Executable's Step object, which is also used again,
-// owns it. All methods but Reset are thread-safe. After Abort, values are ignored until Reset.
+// owns it. All methods but Reset are thread-safe. From Abort until Reset, values are ignored, and receivers get the
+// error of Abort.
 class StepRendezvous final : public Rendezvous {
  public:
   // `routes` has the routes of all edges, and must live longer than the rendezvous. `self` is the index of this task.
@@ -43,9 +44,9 @@ class StepRendezvous final : public Rendezvous {
   // may be null if no route leaves this task.
   void Reset(ValueSender* sender, int64_t step);
 
-  // Gives a value for this task to its receiver, and a value for another task to the ValueSender. Keeps a value of less
-  // than 64 KiB for another task until Flush, so that several values travel in one message. Throws InternalError if a
-  // value for this task is sent twice.
+  // Gives a value for this task to its receiver, or keeps the value until RecvAsync. Gives a value for another task to
+  // the ValueSender: at once if it has 64 KiB or more, otherwise at the next Flush, so that several values travel in
+  // one message. Throws InternalError if a value for this task is sent twice.
   void Send(EdgeId edge, const Tensor& value) override;
   void RecvAsync(EdgeId edge, Done done) override;
   void Flush() override;

@@ -18,8 +18,8 @@ namespace cohort {
 // the step (kCaller), or a thread with no time for long work, such as a network thread (kOther).
 enum class StepThread { kCompute, kCaller, kOther };
 
-// Runs one step at a time. A RunPool owns it and lends it to a step. One thread at a time calls its methods, and this
-// may be one thread after another. The exceptions are Fail, FinishNode and EnteredGate, which several threads may call
+// Runs one step at a time. A RunPool owns it and lends it to a step. Only one thread at a time may call its methods; a
+// step may move from thread to thread. Fail, FinishNode and EnteredGate are exceptions: several threads may call them
 // at the same time.
 class StepRun {
  public:
@@ -74,7 +74,8 @@ class StepRun {
   // Waits until the work that the step has enqueued has run. If this work has reported an error, or the device has
   // failed, the step fails with that error. Requires: EndsOnStream().
   void WaitForStream();
-  // Does the same without waiting on this thread: calls `end` afterwards, on the compute thread.
+  // Does the same as WaitForStream, but does not wait on the calling thread. Calls `end` afterwards, on the compute
+  // thread.
   void AfterStream(std::function<void()> end);
   // Ends the step: leaves the gate if the step is inside, and releases values and memory. Returns the step's outcome.
   Status CloseStep() COHORT_EXCLUDES(mu_);
@@ -108,8 +109,8 @@ class StepRun {
   StepError error_;
 };
 
-// The runs of one plan. It makes a new run when all others are in use, and owns them all. Thread-safe. Requires at its
-// end: all runs were given back.
+// The runs of one plan. The pool makes a new run if all its runs are in use, and owns them. Thread-safe. Requires: all
+// runs are given back before the pool is destroyed.
 template <typename Run>
 class RunPool {
  public:

@@ -1,4 +1,4 @@
-// UpdateRecorder: makes data of the updates of one run of a plan, for the observer of the update gate.
+// UpdateRecorder: records the updates of one run of a plan as data, for the observer of the update gate.
 #pragma once
 
 #include <functional>
@@ -11,31 +11,32 @@
 
 namespace cohort {
 
-// A StepRun owns one from the first update on that is observed. A run has the turn of its gate from an update on until
-// it has made its last one, until it sends a value or starts a kernel that waits, or until its thread pauses: it waits,
-// moves to another thread, or ends. So a run that has the turn never waits for another one. The thread may come into
-// another run meanwhile, because a failure ends kernels that wait. If that run updates variables, the turn goes over to
-// it.
-// Its functions are called by one thread at a time.
+// A StepRun makes it at its first update that is observed, and owns it. One thread at a time calls its functions. The
+// first update of a run begins the run's turn at the update gate. The turn ends after the last update. It ends earlier
+// if the run sends a value, starts a kernel that waits, or pauses (before it waits, moves to another thread or ends);
+// the next update then begins another turn. So a run that has the turn never waits for another run. While a run has the
+// turn, its thread may begin to work for a second run, because a failure has ended a kernel of the second run that
+// waited. If the second run updates a variable, the first run's turn ends, and the second run begins its own.
 class UpdateRecorder {
  public:
-  // `on_failure` is told if the observer has thrown.
+  // Calls `on_failure` if the observer has thrown, or if the updates on a stream do not end: the device has failed, or
+  // they take longer than 10 minutes.
   UpdateRecorder(const Plan& plan, GatePass& gate, std::function<void(const Status&)> on_failure);
   UpdateRecorder(const UpdateRecorder&) = delete;
   UpdateRecorder& operator=(const UpdateRecorder&) = delete;
 
-  // The kernel of `node` is about to run in `context`: takes the turn if the run does not have it, and keeps the
-  // inputs. Throws InvalidArgumentError if the node has a handle of something else than a variable.
+  // Call it before the kernel of `node` runs in `context`. Begins a turn if the run does not have one, and keeps the
+  // node's inputs. Throws InvalidArgumentError if an input is the handle of a resource that is not a variable.
   void BeginUpdate(const PlanNode& node, const KernelContext& context);
-  // The kernel has run, or has enqueued its work.
+  // Call it after the kernel has run, or has enqueued its work. Adds the update to the record of the turn.
   void UpdateDone();
-  // Gives what was recorded to the observer and ends the turn, if the run has it. On a device with streams it waits for
-  // the stream first, and gives what has been applied.
+  // If the run has the turn, gives the recorded updates to the observer and ends the turn. On a device with streams,
+  // waits for the stream first, and gives only the updates that were applied.
   void EndTurn();
 
  private:
   const std::shared_ptr<const UpdateOp>& OpOf(const Node& node);
-  // Leaves in the set what the stream has applied.
+  // Waits until the stream has run the updates. Removes from set_ the updates that were not applied.
   void WaitForStream();
 
   const Plan& plan_;
@@ -43,7 +44,7 @@ class UpdateRecorder {
   const std::function<void(const Status&)> on_failure_;
   std::map<const Node*, std::shared_ptr<const UpdateOp>> ops_;
   bool has_turn_ = false;
-  // Of the turn:
+  // The members below are used while the run has the turn.
   const StepError* error_ = nullptr;
   int64_t applied_before_ = 0;
   UpdateRecord under_way_;

@@ -30,8 +30,8 @@ struct PlanNode {
   bool on_host = false;     // it allocates host memory, although the device has a memory of its own
 };
 
-// CompilePlan makes it. After that it never changes, and all threads may read it. The executor owns it, and all steps
-// of the executor share it. A slot is the place of one value: each output of a node has a slot, and so has each
+// CompilePlan makes it. After that it never changes, and any thread may read it. The executor owns it, and the
+// executor's steps share it. A slot is the place of one value: each output of a node has a slot, and so has each
 // constant that is an input.
 struct Plan {
   // The number of uses of a slot that holds a constant. Such a slot is never released or overwritten.
@@ -49,7 +49,7 @@ struct Plan {
 
   std::unique_ptr<Graph> graph;
   Device& device;
-  std::unique_ptr<FunctionLibrary> own_functions;  // compiles functions for the kernels; null in a function's body
+  std::unique_ptr<FunctionLibrary> own_functions;  // compiles functions for the kernels; null in the plan of a function
   std::vector<std::unique_ptr<OpKernel>> kernels;
   std::vector<PlanNode> nodes;                        // in an order in which they can run one by one; without constants
   std::vector<int32_t> input_slots;                   // the slots that the nodes read, node after node

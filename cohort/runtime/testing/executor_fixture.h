@@ -35,7 +35,7 @@ class HeldKernels {
       if (!changed_.WaitUntil(mu_, deadline)) throw DeadlineExceededError("kernels did not come within a minute");
     }
   }
-  // Ends all kernels that are held now.
+  // Ends the kernels that are held now: calls their `done` on the calling thread.
   void Release() {
     std::vector<AsyncOpKernel::Done> all;
     {
@@ -91,7 +91,7 @@ class ExecutorFixture : public DeviceKindTest {
   // Compiles `graph_`, which is moved away.
   std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), its_device()); }
 
-  // One step. It may still be running.
+  // One step. It may still be running. Requires: it has ended before the test destroys it.
   struct Step {
     std::vector<Tensor> args;
     std::vector<Tensor> rets;
@@ -100,7 +100,8 @@ class ExecutorFixture : public DeviceKindTest {
     std::promise<Status> ended;
     std::future<Status> end = ended.get_future();
 
-    // Waits until the step has ended and returns its status; DeadlineExceeded after a minute. May be called once.
+    // Waits until the step has ended and returns its status. Returns kDeadlineExceeded if the step has not ended after
+    // a minute. May be called once.
     Status Wait() {
       if (end.wait_for(kPatience) != std::future_status::ready)
         return Status(Code::kDeadlineExceeded, "the step hangs");

@@ -14,9 +14,9 @@ namespace cohort {
 inline std::vector<Shape> TestShape(ShapeContext&) { return {Shape{2}}; }
 inline std::vector<Shape> TestNoShape(ShapeContext&) { return {}; }
 
-// Registers the test ops and the real ops. Also registers kernels that do nothing, if there are none yet: of TestOnlyOp
-// for the device type TEST, of TestOp for CPU and TEST, and of the other test ops, NoOp, Const, Shape and Identity for
-// CPU.
+// Registers the test ops and the real ops. Also registers kernels that do nothing, for ops that have no kernel yet:
+// - For the device type TEST: TestOp and TestOnlyOp.
+// - For CPU: TestOp, TestHandle, TestRead and TestUpdate, and the real ops NoOp, Const, Shape and Identity.
 inline void RegisterGraphTestOps() {
   if (OpRegistry::Global().Find("TestOp") != nullptr) return;
   RegisterOps();
