@@ -15,8 +15,9 @@ namespace cohort::keras {
 // Writes the whole model as a Keras 3 file: layers, weights, the arguments of Compile and the optimizer's state. `path`
 // must end in ".keras". Both Keras and LoadModel can make the model from the file. If the optimizer, a loss or a metric
 // is of the program's own, the file has none of the arguments of Compile, and a warning is logged. Throws
-// InvalidArgumentError for another ending, FailedPreconditionError if input shapes are not known, UnimplementedError
-// for a layer that a file cannot describe, and what core/file.h throws.
+// InvalidArgumentError if `path` has another ending, FailedPreconditionError if input shapes are not known,
+// UnimplementedError for a layer that a file cannot describe (its class does not override Config(), or it has a
+// function of the program's own), and what core/file.h throws.
 COHORT_EXPORT void SaveModel(const Model& model, const std::string& path);
 
 // Makes a layer of the program's own from its configuration: the values that its Config() returned. LoadModel then sets

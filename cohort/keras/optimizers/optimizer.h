@@ -1,7 +1,8 @@
 // Optimizers with Keras 3's names, arguments and defaults. An Optimizer is an immutable description that threads may
-// share. Make() adds an optimizer with its own variables to a graph. It is called once for each set of variables: once
-// for each replica, or once if replicas share variables. Optimizers differ in their update rule (train/update_rule.h).
-// The formulas in the comments are Keras's; g is the gradient and lr the learning rate.
+// share. Make() adds an optimizer with its own variables to a graph. If each replica has its own copies of the
+// variables, Make is called once for each replica; if replicas share variables, it is called once. Optimizers differ in
+// their update rule (train/update_rule.h). The formulas in the comments are Keras's; g is the gradient and lr the
+// learning rate.
 #pragma once
 
 #include <memory>
@@ -93,7 +94,7 @@ class COHORT_EXPORT Optimizer {
 using OptimizerPtr = std::shared_ptr<const Optimizer>;
 
 // The functions that describe an optimizer throw InvalidArgumentError for numbers out of range. Every options struct
-// contains those of CommonOptions.
+// has the fields of CommonOptions.
 
 struct COHORT_EXPORT SGDOptions {
   LearningRate learning_rate = 0.01;
@@ -174,8 +175,8 @@ struct COHORT_EXPORT FtrlOptions {
 // q = a'^-p / lr + 2 (l2 + beta / (2 lr)); var = (clip(z, -l1, l1) - z) / q; a = a'
 COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
 
-// Describes an optimizer of the program's own. The powers of `rule` are computed from the iterations. Throws
-// InvalidArgumentError if `options` has no name or `rule` is null.
+// Describes an optimizer of the program's own. If `rule` has powers() (train/update_rule.h), they are computed from the
+// iterations. Throws InvalidArgumentError if `options` has no name or `rule` is null.
 COHORT_EXPORT OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options);
 
 // Returns an optimizer by Keras's name, in upper or lower case ("adam", "SGD"), with the defaults above. Throws
