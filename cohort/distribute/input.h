@@ -79,15 +79,17 @@ struct COHORT_EXPORT InputPart {
   // same order.
   bool of_common_batches = false;
 };
-// Returns this process's part. With one process, it is all data. With several processes, `policy` decides:
-// - kData, and kAuto if AutoShard cannot divide the dataset by files: each global batch is cut into one part for each
-//   replica of all processes. A part has ceil(rows / replicas) rows. Worker i of n gets the parts j with j mod n == i.
+// Returns the part of the data that this process reads. With one process, this is all data. With several processes,
+// `policy` decides:
+// - kData, and kAuto if AutoShard cannot divide the dataset by files: each global batch is cut into one piece for each
+//   replica of all processes. A piece has ceil(rows / replicas) rows. Worker i of n gets the pieces j with j mod n ==
+//   i.
 // - kFile, and kAuto if AutoShard can divide the dataset by files: the process reads files of its own.
 // - kHint: the process reads what Shard(kShardHint, kShardHint) leaves to it.
 // - kOff: the process reads everything.
 // With one process, and in each case of this list but the first, the batches that the process reads are cut to the
 // sizes that its replicas take (data::RebatchSizes). If the size of a global batch is not known, each batch is cut into
-// parts of ceil(rows / replicas) rows.
+// pieces of ceil(rows / replicas) rows.
 COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                       data::AutoShardPolicy policy);
 

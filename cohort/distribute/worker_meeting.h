@@ -23,12 +23,12 @@ class WorkersDisagreeError final : public InvalidArgumentError {
   using InvalidArgumentError::InvalidArgumentError;
 };
 
-// The part of one process in the meeting. Every process has to make the same calls in the same order. Each call waits
-// until all processes make it. If there is only one process, a call returns this process's own value at once. The
-// Strategy owns the meeting. Thread-safe; calls of several threads run one after another. The calls throw what a failed
-// collective throws: UnavailableError that names the lost process, or DeadlineExceededError after the strategy's
-// timeout. After another process has called Strategy::Fail, all calls throw an error that names this other process and
-// has the code and the message of its failure.
+// The object through which one process takes part in the meeting. Every process has to make the same calls in the same
+// order. Each call waits until all processes make it. If there is only one process, a call returns this process's own
+// value at once. The Strategy owns the meeting. Thread-safe; calls of several threads run one after another. The calls
+// throw what a failed collective throws: UnavailableError that names the lost process, or DeadlineExceededError after
+// the strategy's timeout. After another process has called Strategy::Fail, all calls throw an error that names this
+// other process and has the code and the message of its failure.
 class WorkerMeeting {
  public:
   // `keys` belong to the group of the first devices of all processes. `target` is the target of this process's server,

@@ -32,7 +32,8 @@ COHORT_EXPORT void RegisterLayer(const std::string& class_name, LayerFactory fac
 // The options of LoadModel.
 struct COHORT_EXPORT LoadOptions {
   bool compile = true;  // compile with the optimizer (and its state), losses and metrics of the file
-  // Factories by class name. They come before those of RegisterLayer and before Keras's own classes.
+  // Factories by class name. LoadModel looks here first, and then among the factories of RegisterLayer and Keras's own
+  // classes.
   std::map<std::string, LayerFactory> custom_layers;
   int64_t seed = 0;  // seed, session and strategy are as in ModelOptions
   SessionConfig session;

@@ -41,10 +41,10 @@ class COHORT_EXPORT Loss {
   const std::string& name() const { return name_; }
   Reduction reduction() const { return reduction_; }
 
-  // Returns one float32 value for each example. Its shape is [batch], or [batch, d1, ...] if predictions have more than
-  // two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is that of
-  // y_pred or one less; the comments below say where it is one less. Throws InvalidArgumentError if the shapes do not
-  // fit. If a shape is not known yet, the step that runs the nodes throws it.
+  // Returns one float32 value for each example. The result has the shape [batch], or [batch, d1, ...] if y_pred has
+  // more than two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is
+  // that of y_pred or one less; the comments below say where it is one less. Throws InvalidArgumentError if the shapes
+  // do not fit. If a shape is not known yet, the step that runs the nodes throws it.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
   // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction), with Keras's
@@ -96,9 +96,10 @@ struct COHORT_EXPORT HuberOptions {
 // -log p[label]. y_true is integer [batch] or [batch, 1] (floats with integer values are accepted), y_pred [batch,
 // classes]. A label outside of [0, classes) fails the step with InvalidArgumentError that names it.
 COHORT_EXPORT LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
-// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]; smoothing makes it t (1 - s) + s / classes.
+// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]. A label_smoothing s replaces t by t (1 - s) + s
+// / classes.
 COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
-// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). Smoothing makes t into t (1 - s) + s / 2.
+// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). A label_smoothing s replaces t by t (1 - s) + s / 2.
 COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
 COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
 COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|

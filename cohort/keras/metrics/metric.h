@@ -73,7 +73,8 @@ COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
 // The fraction of elements with y_true == y_pred.
 COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
-// The fraction of elements with y_true == (y_pred > threshold): first over the last axis, then over the examples.
+// The fraction of elements with y_true == (y_pred > threshold). It is computed over the last axis for each example, and
+// then averaged over the examples.
 COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
 // The fraction of examples with argmax(y_true) == argmax(y_pred), for one-hot y_true. Of equal values, argmax takes the
 // first.

@@ -50,7 +50,7 @@ class COHORT_EXPORT GraphOptimizer {
   ops::Variable learning_rate_variable() const { return rate_variable_; }
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
   Output learning_rate() const { return learning_rate_; }
-  // Returns the variables that Keras saves, in its order: iterations, learning rate (if it is a variable), then the
+  // Returns the variables that Keras saves, in Keras's order: iterations, learning rate (if it is a variable), then the
   // slots (after Apply).
   std::vector<ops::Variable> variables() const;
 
@@ -69,8 +69,9 @@ class COHORT_EXPORT GraphOptimizer {
 // thread-safe. Programs and models share ownership (OptimizerPtr).
 class COHORT_EXPORT Optimizer {
  public:
-  // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. An empty
-  // `class_name` is an optimizer of the program's own. Requires: `rule` is not null; the options are in range and
+  // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. If
+  // `class_name` is empty, this is an optimizer of the program's own. Requires: `rule` is not null; the options are in
+  // range and
   // have a name.
   Optimizer(std::string class_name, CommonOptions options, train::UpdateRulePtr rule, ConfigValue::Object config);
   Optimizer(const Optimizer&) = delete;
