@@ -81,9 +81,8 @@ struct COHORT_EXPORT InputPart {
 };
 // Returns the part of the data that this process reads. With one process, this is all data. With several processes,
 // `policy` decides:
-// - kData, and kAuto if AutoShard cannot divide the dataset by files: each global batch is cut into one piece for each
-//   replica of all processes. A piece has ceil(rows / replicas) rows. Worker i of n gets the pieces j with j mod n ==
-//   i.
+// - kData, and kAuto if AutoShard cannot divide the dataset by files: each global batch is cut into a piece of
+//   ceil(rows / replicas) rows for each replica of all processes. Worker i of n gets each piece j with j mod n == i.
 // - kFile, and kAuto if AutoShard can divide the dataset by files: the process reads files of its own.
 // - kHint: the process reads what Shard(kShardHint, kShardHint) leaves to it.
 // - kOff: the process reads everything.

@@ -71,8 +71,7 @@ class COHORT_EXPORT Optimizer {
  public:
   // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. If
   // `class_name` is empty, this is an optimizer of the program's own. Requires: `rule` is not null; the options are in
-  // range and
-  // have a name.
+  // range and have a name.
   Optimizer(std::string class_name, CommonOptions options, train::UpdateRulePtr rule, ConfigValue::Object config);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
