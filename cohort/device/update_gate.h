@@ -34,21 +34,22 @@ class UpdateGate {
   // Waits until no step is inside and the gate is open, and closes it. The gate then stays closed until Open. Throws
   // DeadlineExceededError, with the number of steps inside, if this takes longer than `timeout`.
   void Close(std::chrono::milliseconds timeout);
-  // Opens the gate, which the caller has closed, and lets in the steps that wait. The thread may be another one.
+  // Opens the gate, which the caller has closed, and lets in the steps that wait. Open may be called on a thread other
+  // than that of Close.
   void Open();
 
-  // From now on gives each set of updates that is applied to `observer`; null means to nobody. The positions of the
-  // sets start at 1 again. Closes the gate for the change, so that a step is observed from its first update to its last
-  // or not at all. Throws as Close does.
+  // From now on gives `observer` each update set that a step of the task applies. If `observer` is null, nobody gets
+  // the sets. The positions of the sets start at 1 again. Closes the gate for the change, so that a step is observed
+  // from its first update to its last or not at all. Throws as Close does.
   void SetObserver(std::shared_ptr<UpdateObserver> observer, std::chrono::milliseconds timeout);
-  // Returns whether there is an observer. The answer cannot change while the caller is inside.
+  // Returns whether there is an observer. The answer cannot change while the caller's step is inside.
   bool observed() const { return observed_.load(std::memory_order_acquire); }
   // Begins the turn of a step: until EndTurn it is the only step of the task that changes variables. Waits until the
   // turn of another step has ended; such a turn waits for no other step. The same thread must end the turn. Requires:
   // the step is inside, and observed().
   void BeginTurn() COHORT_ACQUIRE(turn_) { turn_.Lock(); }
-  // Ends the turn. Before that, gives `set` to the observer and sets its position, if it has updates. Throws what the
-  // observer throws; the turn has then ended too.
+  // If `set` has updates, sets its position and gives it to the observer. Then ends the turn. Throws what the observer
+  // throws; the turn has ended then too.
   void EndTurn(UpdateSet set) COHORT_RELEASE(turn_);
 
  private:

@@ -16,9 +16,9 @@
 namespace cohort {
 
 // VarHandleOp: outputs the handle of the variable with the node's container and name. Makes the variable if there is
-// none. Throws InvalidArgumentError if the variable has another dtype, or a shape that is not compatible, and
-// FailedPreconditionError if the resource of this name is not a V. Keeps the handle, and looks up the variable again
-// after a Clear of the ResourceManager.
+// none. Throws InvalidArgumentError if the variable has another dtype than the node's, or a shape that is not
+// compatible with the node's. Throws FailedPreconditionError if the resource of this name is not a V. The kernel keeps
+// the handle. It looks up the variable again only after a Clear of the ResourceManager.
 template <typename V>
 class VarHandleKernel final : public OpKernel {
  public:
@@ -71,8 +71,8 @@ inline void CheckVariableDType(const VariableResource& variable, DType dtype) {
   }
 }
 
-// ReadVariableOp: outputs the variable's value. Throws InvalidArgumentError if the handle is not one of a V or if the
-// dtype is not the node's, and FailedPreconditionError if the variable has no value.
+// ReadVariableOp: outputs the variable's value. Throws InvalidArgumentError if the input is not the handle of a V or if
+// the variable's dtype is not the node's, and FailedPreconditionError if the variable has no value.
 template <typename V>
 void ReadVariable(KernelContext& ctx) {
   V& variable = ResourceOf<V>(ctx.input(0));
@@ -82,7 +82,7 @@ void ReadVariable(KernelContext& ctx) {
 }
 
 // VariableShape: outputs the shape of the variable, in host memory. If the declared shape has unknown dimensions,
-// outputs the shape of the value, and throws FailedPreconditionError if there is none.
+// outputs the shape of the value, or throws FailedPreconditionError if the variable has no value.
 template <typename V>
 void ShapeOfVariable(KernelContext& ctx) {
   V& variable = ResourceOf<V>(ctx.input(0));

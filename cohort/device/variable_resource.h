@@ -18,7 +18,7 @@ namespace cohort {
 // The state of one variable. Its value lies in the memory of the variable's device. Read returns a tensor that shares
 // the value's buffer. An update changes this buffer in place if no reader holds it. If a reader holds it, the update
 // writes the new value into a new buffer, which then becomes the value. Handles and the task's ResourceManager own the
-// variable. Thread-safe. (CpuVariable differs once it is used by rows.)
+// variable. Thread-safe. (A CpuVariable that is used by rows keeps its value in another way; see CpuVariable.)
 //
 // On a device with streams, kernels call these methods when they enqueue work. The tensor that Read returns is valid in
 // the order of the compute stream, and `change` enqueues its work. `change` is called under the variable's lock. So
@@ -38,7 +38,8 @@ class VariableResource : public Resource {
   // Returns the shape of the value. Throws as Read does.
   Shape value_shape() const;
 
-  // Returns the value. Throws FailedPreconditionError "Attempting to use uninitialized value NAME" if there is none.
+  // Returns the value. Throws FailedPreconditionError "Attempting to use uninitialized value NAME" if the variable has
+  // no value yet.
   virtual Tensor Read() const;
   // Makes `value` the variable's value. Shares its buffer and copies nothing, so the caller must not write into it
   // afterwards. Throws InvalidArgumentError if dtype or shape do not fit the declaration.

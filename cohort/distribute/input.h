@@ -21,10 +21,10 @@ class COHORT_EXPORT DistributedIterator {
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
   // Replaces *values by the components for each replica of this process. A replica may get batches without rows.
-  // Returns false if no replica of any process has data. Throws what a stage of the dataset throws. Unless the dataset
-  // is endless, the other processes then wait in Next until this process calls Next again; if this process ends, they
-  // throw UnavailableError. Throws InvalidArgumentError if a replica without data would need a batch of an unknown
-  // shape.
+  // Returns false if no replica of any process has data. Throws what a stage of the dataset throws. If the dataset is
+  // not endless, the other processes then wait in Next until this process calls Next again; if this process ends
+  // instead, they throw UnavailableError. Throws also what WorkerMeeting's calls throw. Throws InvalidArgumentError if
+  // a replica without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
  private:
@@ -48,13 +48,13 @@ class COHORT_EXPORT DistributedDataset {
 
  private:
   StrategyPtr strategy_;
-  data::Dataset dataset_;  // the batches of this process's replicas, in turn
+  data::Dataset dataset_;  // yields one batch for each replica of this process, in turn
 };
 
 // Divides `dataset` among all replicas (see PartOfProcess). `dataset` must yield global batches, and every process must
 // describe it in the same way. All processes make the call together. Shuffles without a seed take the chief's seeds
-// (WithSeedsOfChief). With kOff they keep their own seeds, so each process reads everything in an order of its own.
-// Throws what data::AutoShard and WithSeedsOfChief throw.
+// (WithSeedsOfChief). With kOff these shuffles keep their own seeds, so each process reads all data in an order of its
+// own. Throws what data::AutoShard and WithSeedsOfChief throw.
 COHORT_EXPORT DistributedDataset DistributeDataset(const StrategyPtr& strategy, const data::Dataset& dataset,
                                                    data::AutoShardPolicy policy = data::AutoShardPolicy::kAuto);
 
@@ -74,24 +74,25 @@ COHORT_EXPORT DistributedDataset DistributeDatasetsFromFunction(
 
 // The part of a dataset of global batches that one process reads.
 struct COHORT_EXPORT InputPart {
-  data::Dataset dataset;  // the batches of this process's replicas, in turn
+  data::Dataset dataset;  // yields one batch for each replica of this process, in turn
   // True if several processes divide each global batch among them. All of them then have to read the same data in the
   // same order.
   bool of_common_batches = false;
 };
-// Returns this process's part. With one process, it is all data. With several processes, `policy` decides:
-// - kData, and kAuto if there are no files to share: each global batch is cut into parts of ceil(rows / replicas) rows,
-//   one part for each replica of all processes. Worker i of n gets the parts j with j mod n == i.
-// - kFile, and kAuto if there are files: the process reads files of its own.
+// Returns the part of the data that this process reads. With one process, this is all data. With several processes,
+// `policy` decides:
+// - kData, and kAuto if AutoShard cannot divide the dataset by files: each global batch is cut into a piece of
+//   ceil(rows / replicas) rows for each replica of all processes. Worker i of n gets each piece j with j mod n == i.
+// - kFile, and kAuto if AutoShard can divide the dataset by files: the process reads files of its own.
 // - kHint: the process reads what Shard(kShardHint, kShardHint) leaves to it.
 // - kOff: the process reads everything.
-// With one process, kFile, kHint and kOff, the batches of the part are cut to the sizes that the replicas of this
-// process take (data::RebatchSizes). If the size of a global batch is not known, each batch is cut into parts of
-// ceil(rows / replicas) rows.
+// With one process, and in each case of this list but the first, the batches that the process reads are cut to the
+// sizes that its replicas take (data::RebatchSizes). If the size of a global batch is not known, each batch is cut into
+// pieces of ceil(rows / replicas) rows.
 COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                       data::AutoShardPolicy policy);
 
-// Returns the dataset with the seeds that the chief has drawn for shuffles without a seed. Such shuffles then have the
+// Returns the dataset with the seeds that the chief has drawn for shuffles without a seed. These shuffles then have the
 // same order in all processes and in every epoch. All processes make the call together; one process alone gets the
 // dataset unchanged. Shuffles inside the datasets that an Interleave's function makes keep their own seeds. Throws
 // WorkersDisagreeError if another process has another number of shuffles without a seed. Throws what
@@ -103,9 +104,9 @@ COHORT_EXPORT data::Dataset WithSeedsOfChief(const Strategy& strategy, const dat
 COHORT_EXPORT PerReplica<std::vector<Tensor>> RowsOfReplicas(const Strategy& strategy,
                                                              const std::vector<Tensor>& global_batch);
 
-// Replaces the empty lists of `values` by batches without rows. These have the shapes and dtypes of another replica's
-// batch, or those of `spec` if no replica has a batch. Throws InvalidArgumentError, whose message begins with `caller`,
-// if `spec` is needed and has an unknown dimension other than the first.
+// Replaces the empty lists of `values` by batches without rows. The new batches have the shapes and dtypes of another
+// replica's batch, or those of `spec` if no replica has a batch. Throws InvalidArgumentError, whose message begins with
+// `caller`, if `spec` is needed and has an unknown dimension other than the first.
 COHORT_EXPORT void FillWithoutRows(PerReplica<std::vector<Tensor>>* values, const data::ElementSpec& spec,
                                    const std::string& caller);
 

@@ -15,8 +15,8 @@ namespace cohort::distribute {
 class COHORT_EXPORT ReplicaStep {
  public:
   // Runs the step and returns the fetches. `parts` has the components for each replica of this process, as
-  // DistributedIterator::Next yields them. Throws InvalidArgumentError for another number of parts or components.
-  // Throws what Session::Run throws.
+  // DistributedIterator::Next yields them. Throws InvalidArgumentError if there is not one part for each replica, or if
+  // a part has a wrong number of components. Throws what Session::Run throws.
   RunResults operator()(const PerReplica<std::vector<Tensor>>& parts) const;
 
  private:
@@ -35,7 +35,7 @@ class COHORT_EXPORT ReplicaInputs {
   // Adds the placeholders to `graph`. Batches may have any number of rows.
   ReplicaInputs(Graph& graph, const DistributedDataset& dataset);
 
-  // Returns the components of this replica's part of the batch.
+  // Returns the placeholders of this replica, one for each component.
   const std::vector<Output>& Of(const ReplicaContext& replica) const;
   // Makes a step that is fed through all placeholders. Throws what Session::MakeCallable throws.
   ReplicaStep MakeStep(Session& session, const std::vector<Output>& fetches,

@@ -29,8 +29,8 @@ struct COHORT_EXPORT MirroredOptions {
 // Each device has a copy of each variable. Gradients are summed over all devices.
 COHORT_EXPORT StrategyPtr Mirrored(const MirroredOptions& options = {});
 COHORT_EXPORT StrategyPtr Mirrored(const std::vector<std::string>& devices);
-// As Mirrored, with this number of replicas, each on a logical CPU of its own. Throws InvalidArgumentError for a number
-// that is too small or too large.
+// As Mirrored, with this number of replicas, each on a logical CPU of its own. Throws InvalidArgumentError unless the
+// number is in [1, 1024].
 COHORT_EXPORT StrategyPtr MirroredOnCpus(int replicas);
 
 struct COHORT_EXPORT CentralStorageOptions {
@@ -51,9 +51,10 @@ struct COHORT_EXPORT MultiWorkerOptions {
 };
 // As Mirrored, with the replicas of all processes of the cluster (its chief and workers). Starts this process's server,
 // which ends with the strategy. The chief's first replica computes the initial values of variables. If there is no
-// cluster, or no other worker in it, this process trains alone: it starts no server, and logs a warning. Throws
-// InvalidArgumentError if there is a cluster and the resolver does not know which task this process is, or if the task
-// does not train (ps, evaluator). Throws what Server's constructor throws.
+// cluster, or if it has no other chief or worker than this process, this process trains alone: it starts no server, and
+// logs a warning. Throws InvalidArgumentError if there is a cluster, but the resolver does not know which task this
+// process is. Throws InvalidArgumentError also if this process is a task that does not train (ps, evaluator). Throws
+// what Server's constructor throws.
 COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 }  // namespace cohort::distribute

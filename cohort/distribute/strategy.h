@@ -63,7 +63,7 @@ enum class Reduction { kSum, kMean };
 // The replicas of a strategy: their processes and devices.
 struct COHORT_EXPORT StrategyLayout {
   std::string name;                  // "MirroredStrategy"
-  std::vector<std::string> devices;  // devices of this process's replicas; "": the graph's scopes decide
+  std::vector<std::string> devices;  // one for each replica of this process; "": the graph's scopes decide it
   std::vector<std::string> members;  // devices of all replicas of all processes, by rank
   int num_workers = 1;               // number of processes; each has equally many replicas
   int worker = 0;                    // number of this process
@@ -160,11 +160,11 @@ class COHORT_EXPORT Strategy {
   // program has configured (config::SetLogicalDevices).
   std::string session_target() const;
   SessionConfig session_config(SessionConfig config) const;
-  // Opens a session on `graph` with this target and config. Throws what Session throws.
+  // Opens a session on `graph` with session_target() and session_config(config). Throws what Session throws.
   std::unique_ptr<Session> OpenSession(const Graph& graph, const SessionConfig& config = {}) const;
 
-  // While the result lives, the strategy's VariablePlacer makes the variables of the graph (as a variable creator).
-  // Local variables (VariableOptions) are made as without the scope.
+  // While the result lives, the strategy's VariablePlacer makes the variables of the graph (as a variable creator). The
+  // scope does not change how variables with VariableOptions::local are made.
   StrategyScope Scope(Graph& graph) const { return StrategyScope(*this, graph); }
   // Returns the copy of replica `local` of this process. Returns the variable itself if replicas share it, or if
   // `local` is 0. Throws FailedPreconditionError if there is no such copy, because the variable was not made in the
@@ -175,7 +175,7 @@ class COHORT_EXPORT Strategy {
   // FailedPreconditionError if the replicas do not call AllReduce equally often.
   PerReplica<std::vector<Output>> Run(Graph& graph,
                                       const std::function<std::vector<Output>(ReplicaContext&)>& fn) const;
-  // As above, for functions with one result, such as a loss.
+  // Does the same for a function with one result, such as a loss.
   PerReplica<Output> Run(Graph& graph, const std::function<Output(ReplicaContext&)>& fn) const;
   // Returns the sum or mean of a value over all replicas of all processes. In each process, the result is on the device
   // of its first replica. With one replica, returns its value. Throws InvalidArgumentError if there is not one value
@@ -221,28 +221,28 @@ class COHORT_EXPORT Strategy {
   // not have gradients of the same kind for the same variables.
   ReplicaSums SumGradients(const PerReplica<std::vector<train::GradientAndVariable>>& gradients,
                            const PerReplica<std::vector<Output>>& values) const;
-  // Returns true if SumGradients uses GatherRows for this gradient: if there are several replicas, the gradient is
-  // sparse, and the variable is large and has a known shape.
+  // Returns true if SumGradients uses GatherRows for this gradient. This needs several replicas, a sparse gradient, and
+  // a large variable whose shape is known.
   bool GathersRows(const Gradient& gradient, const ops::Variable& variable) const;
   // Returns, for each replica of this process, the rows of a sparse gradient of all replicas of all processes, by rank.
-  // Indices may repeat. The result may have added rows of zeros; the index of such a row is also the index of a row of
-  // some replica. A step has to run either all of the returned nodes or none of them.
+  // Indices may repeat. The result may also have rows of zeros that no replica gave. Such a row has an index that some
+  // replica gave, so it changes no sum. A step has to run either all of the returned nodes or none of them.
   PerReplica<Gradient> GatherRows(const PerReplica<Gradient>& gradients) const;
-  // Returns the rows [first, second) of a global batch of `rows` rows that belong to a replica, by rank. All replicas
-  // have equally many rows, but if `rows` cannot be divided equally, the first replicas have one row more.
+  // Returns which rows [first, second) of a global batch of `rows` rows belong to the replica with the rank `replica`.
+  // If `rows` cannot be divided equally, the first replicas have one row more than the last ones.
   static std::pair<int64_t, int64_t> RowsOf(int64_t rows, int replica, int num_replicas);
 
   // Returns the keys of the replicas' group. Their instance_key is not set.
   ops::CollectiveKeys replica_keys() const;
-  // Returns a new number for a model on this strategy, from 0. A model uses it in the names of its variables, because
-  // variables on a server are shared by name.
+  // Returns a number for the next model on this strategy: 0, 1, 2... A model uses it in the names of its variables,
+  // because variables on a server are shared by name.
   int NextModel() const { return next_model_.fetch_add(1); }
   // Returns the meeting by which the programs of the processes agree on things outside of their graphs.
   WorkerMeeting& meeting() const { return *meeting_; }
-  // Tells the other processes that this process does not continue. Their calls that wait for this process, and all
-  // their later calls, fail with `why` and the name of this process. No process can use the strategy after that. If the
-  // processes have not met yet, waits some seconds at most for their first meeting. Does nothing if there is one
-  // process.
+  // Tells the other processes that this process does not continue. Their collectives and calls of the meeting that wait
+  // for this process, and all later ones, fail with the code of `why` and a message that has `why` and the name of this
+  // process. No process can use the strategy after that. If the processes have not met yet, waits some seconds at most
+  // for their first meeting. Does nothing if there is one process.
   void Fail(const Status& why) const;
 
  private:

@@ -23,12 +23,12 @@ class WorkersDisagreeError final : public InvalidArgumentError {
   using InvalidArgumentError::InvalidArgumentError;
 };
 
-// The part of one process in the meeting. Every process has to make the same calls in the same order. Each call waits
-// until all processes make it. If there is only one process, a call returns this process's own value at once. The
-// Strategy owns the meeting. Thread-safe; calls of several threads run one after another. The calls throw what a failed
-// collective throws: UnavailableError that names the lost process, or DeadlineExceededError after the strategy's
-// timeout. After another process has called Strategy::Fail, all calls throw an error with the code of that failure; it
-// names the process and its error.
+// The object through which one process takes part in the meeting. Every process has to make the same calls in the same
+// order. Each call waits until all processes make it. If there is only one process, a call returns this process's own
+// value at once. The Strategy owns the meeting. Thread-safe; calls of several threads run one after another. The calls
+// throw what a failed collective throws: UnavailableError that names the lost process, or DeadlineExceededError after
+// the strategy's timeout. After another process has called Strategy::Fail, all calls throw an error that names this
+// other process and has the code and the message of its failure.
 class WorkerMeeting {
  public:
   // `keys` belong to the group of the first devices of all processes. `target` is the target of this process's server,
@@ -43,14 +43,14 @@ class WorkerMeeting {
   bool Any(bool mine);
   // Waits until all processes have called it.
   void Barrier();
-  // Compares named values of all processes. Throws WorkersDisagreeError that names the first different value, the
-  // processes, and their values. `what` begins every message, for example "[keras/fit] expected all workers to call Fit
-  // together". If the collective fails, for example because a process is lost, throws its error, with `what` before the
-  // message.
+  // Compares `facts`, pairs of a name and a value, of all processes. Throws WorkersDisagreeError that shows the first
+  // fact in which two processes differ, those two processes, and their values. `what` begins its message, for example
+  // "[keras/fit] expected all workers to call Fit together". If the collective fails, for example because a process is
+  // lost, throws its error, with `what` before the message.
   void ExpectAgreement(const std::string& what, const std::vector<std::pair<std::string, std::string>>& facts);
   // A process that fails calls this instead of Gather or ExpectAgreement. The Gather or ExpectAgreement of the other
   // processes then throws an error with the code and the message of `why`. Waits at most some seconds for the other
-  // processes. If this fails, logs it and returns.
+  // processes. If they do not take part in this time, logs a message and returns.
   void AnnounceFailure(const Status& why);
   // Returns "worker 1 (/job:worker/task:1/device:CPU:0)".
   std::string Describe(int worker) const;
@@ -60,7 +60,7 @@ class WorkerMeeting {
  private:
   struct Calls;
   Calls& calls() COHORT_REQUIRES(mu_);
-  // `run` has the options of each step that these functions run.
+  // `run` has the options for the steps that GatherTensor and GatherBytes run.
   Tensor GatherTensor(const Tensor& mine, const RunOptions& run = {}) COHORT_REQUIRES(mu_);
   std::vector<std::string> GatherBytes(const std::string& mine, const RunOptions& run = {}) COHORT_EXCLUDES(mu_);
   // Returns the texts in the results of GatherBytes. If a process has announced a failure, throws that instead.

@@ -36,10 +36,10 @@ Shape HandleShape(const Output& handle);
 DType HandleDType(const Output& handle);
 
 // The facts that are known about the inputs of a node that is being added to a graph. The shape rule of the op uses
-// them. NodeBuilder makes it for one call of the rule. Only one thread uses it.
+// them. NodeBuilder makes a StaticFacts for one call of the rule. Only one thread uses it.
 class StaticFacts final : public InputFacts {
  public:
-  // `inputs` must live longer than the object.
+  // `inputs` must live as long as the StaticFacts.
   explicit StaticFacts(const std::vector<Output>& inputs) : inputs_(inputs) {}
   int num_inputs() const override { return static_cast<int>(inputs_.size()); }
   const Shape& shape(int i) const override { return At(i).shape(); }

@@ -51,15 +51,15 @@ class COHORT_EXPORT Function {
 };
 
 // Adds Placeholder nodes for the arguments of a function to `graph`, puts their outputs into `arguments`, calls `body`,
-// and puts what it returns into `results`. Throws InvalidArgumentError if an argument has no dtype or `body` is empty,
-// and what `body` throws. Messages about arguments contain `name`.
+// and puts the values that `body` returns into `results`. Throws InvalidArgumentError if an argument has no dtype or
+// `body` is empty, and what `body` throws. Messages about arguments contain `name`.
 COHORT_EXPORT void FillBody(const std::string& name, const std::vector<FunctionArg>& args, const FunctionBody& body,
                             Graph& graph, std::vector<Output>* arguments, std::vector<Output>* results);
 
 // Returns the function as a serialized FunctionDef of TensorFlow. The attribute "_output_shapes" of an argument's
-// arg_attr holds its shape. The FunctionDef names the stateful nodes as control outputs, so a call runs them and the
-// nodes of the results. Throws UnimplementedError if the function calls another function; a GraphDef can hold such
-// functions.
+// arg_attr holds its shape. The FunctionDef names the stateful nodes as control outputs, so that a call in TensorFlow
+// runs these nodes too, and not only those that the results need. Throws UnimplementedError if the function calls
+// another function (SerializeGraphDef can write functions that call others).
 COHORT_EXPORT std::string SerializeFunction(const Function& function);
 // Reads a FunctionDef. Messages of errors name the function and the node. Throws InvalidArgumentError if the bytes are
 // not a FunctionDef, or if the function has something that Cohort lacks: attributes that each call sets, functions as

@@ -15,8 +15,8 @@ FunctionArg ArgumentLike(const Output& value, std::string name = "");
 // Adds the Placeholder of an argument to `body` and returns its output.
 Output AddArgument(Graph& body, const FunctionArg& arg);
 
-// Returns the innermost one of the graphs of `values`: all others are around it (Graph::IsInside). Requires: `values`
-// is not empty.
+// Returns the graph of one of `values` that is inside the graphs of all other values (Graph::IsInside), or is the same
+// graph. Requires: `values` is not empty, and there is such a graph.
 Graph& InnermostGraph(const std::vector<Output>& values);
 
 // A function that is being made. Its body may use values of the graph `outer`, which will call the function, or of a
@@ -40,7 +40,7 @@ class FunctionDraft {
   Output ArgumentOf(const Output& captured) { return body_->Capture(captured); }
   // Makes the function and adds it to the library of `outer`. Its arguments are those that the constructor was given,
   // and then one for each captured value. Throws AlreadyExistsError if the name is taken, and as Function's constructor
-  // does. Must be called once at most, also if it throws.
+  // does. Requires: Finish was not called before, even if that call has thrown.
   std::shared_ptr<const Function> Finish(const std::string& name);
 
  private:

@@ -29,9 +29,9 @@ struct COHORT_EXPORT Gradient {
 };
 
 // The argument of an op's gradient function: the node, the gradients of its outputs, and a place for the gradients of
-// its inputs. Gradients() makes it for one call of a gradient function, on its own thread. To sum gradients, to make
-// them dense and to begin with ones, Gradients() adds nodes of these ops, which must be registered: AddN,
-// UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike.
+// its inputs. Gradients() makes a context for one call of a gradient function, on the thread that called Gradients().
+// To sum gradients, to make them dense and to begin with ones, Gradients() adds nodes of these ops, which must be
+// registered: AddN, UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike.
 class COHORT_EXPORT GradientContext {
  public:
   GradientContext(const Node& node, std::vector<Gradient> output_gradients);
@@ -64,10 +64,10 @@ class COHORT_EXPORT GradientContext {
 
 // Returns the gradient of sum(ys) with respect to each x, or of sum(grad_ys * ys) if `grad_ys` is not empty. (An empty
 // Output in `grad_ys` means ones.) Gradient::exists() is false for an x on which no y depends.
-// - An x may be the handle of a variable. Then all reads and gathers of the variable count.
+// - An x may be the handle of a variable. Then the gradient covers all reads and gathers of the variable.
 // - No gradient flows back through values in `stop`.
-// - The new nodes have the device of the node whose gradient they compute, and are colocated as it is. The scopes of
-//   the calling thread for devices, colocation and control dependencies do not apply to them.
+// - The new nodes have the device of the node whose gradient they compute, and are colocated with the same nodes as
+//   that node. The scopes of the calling thread for devices, colocation and control dependencies do not apply to them.
 // - Throws InvalidArgumentError for an op between xs and ys that has no gradient function and is not declared as not
 //   differentiable.
 // - Throws InvalidArgumentError if there is no y, if a y is not floating, if the values are not of one graph, or if

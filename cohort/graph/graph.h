@@ -74,7 +74,8 @@ class COHORT_EXPORT Graph {
   VariableInfo* AddVariable(VariableInfo info);
   std::vector<VariableInfo*> variables() const;  // in the order in which they were made
   // Makes a variable: calls the innermost variable creator that this thread has opened. Each creator may call the next
-  // one further out; the outermost one calls `maker`. Without creators calls `maker`.
+  // one further out; for the outermost one, the next one is `maker`. If the thread has opened no creator, calls `maker`
+  // directly.
   VariableInfo* CreateVariable(const VariableMaker& maker, const VariableRequest& request);
 
   // The library: functions by name. A graph and the bodies of its functions share one library. DefineFunction makes a
@@ -88,16 +89,18 @@ class COHORT_EXPORT Graph {
   std::vector<std::shared_ptr<const Function>> functions() const;             // sorted by name
   // Returns `base`, with a number behind if the library has a function of that name. Does not reserve the name.
   std::string UniqueFunctionName(const std::string& base) const;
-  // Returns an empty graph for the body of a function of this graph. This graph must live until CloseBody. The body
-  // shares this graph's library. Until CloseBody, its nodes may use values of this graph: a constant is copied, and
-  // every other value becomes a further argument of the function. captures() returns the values that became arguments,
-  // with these arguments (outputs of Placeholders), in the order of their first use.
+  // Returns an empty graph for the body of a function of this graph. This graph must live until CloseBody is called on
+  // the body. The body shares this graph's library. Until CloseBody, nodes of the body may use values of this graph: a
+  // constant is copied into the body, and every other value becomes a further argument of the function. captures()
+  // returns the values that became arguments, with these arguments (outputs of Placeholders), in the order of their
+  // first use.
   struct CapturedValue {
     Output outside;
     Output argument;
   };
   std::unique_ptr<Graph> NewBody();
-  // Returns whether this graph is a body that is being made with `graph`, or with a body inside `graph`, around it.
+  // Returns true if this graph is a body that is being made (NewBody to CloseBody) and `graph` is the graph for which
+  // it is made. Returns true also if that graph is itself inside `graph`.
   bool IsInside(const Graph& graph) const;
   void CloseBody() { outer_ = nullptr; }
   const std::vector<CapturedValue>& captures() const { return captures_; }

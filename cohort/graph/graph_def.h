@@ -31,9 +31,9 @@ COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions
 
 // Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
 // do not apply to the new nodes; they keep the devices that the GraphDef gives. Adds functions of the GraphDef's
-// library whose names `graph` lacks. Leaves out a function that Cohort cannot have, and logs a warning. Checks all
-// names before it adds the first node. If it rejects a node, the nodes added before stay. Error messages name the node
-// and the op. Throws
+// library whose names `graph` lacks. If Cohort cannot make one of these functions, leaves it out and logs a warning.
+// Checks all names before it adds the first node. If it then rejects a node, the nodes added before stay. Error
+// messages name the node and the op. Throws
 // - InvalidArgumentError if the bytes are not a GraphDef or need a later version, an input does not exist, there is a
 //   cycle, or a value does not fit the op or has a type that Cohort lacks;
 // - NotFoundError for an unknown op;

@@ -49,8 +49,8 @@ class COHORT_EXPORT Node {
   Output output(int i) const { return {const_cast<Node*>(this), i}; }
   DType output_dtype(int i) const { return output_dtypes_.at(static_cast<size_t>(i)); }
   const Shape& output_shape(int i) const { return output_shapes_.at(static_cast<size_t>(i)); }
-  // Return the ArgDef of the op to which the i-th input or output belongs. An ArgDef that is a list has several inputs
-  // or outputs.
+  // Return the ArgDef of the op to which the i-th input or output belongs. Several inputs or outputs may belong to one
+  // ArgDef, if it is a list.
   const ArgDef& input_arg(int i) const { return op_->inputs().at(input_args_.at(static_cast<size_t>(i))); }
   const ArgDef& output_arg(int i) const { return op_->outputs().at(output_args_.at(static_cast<size_t>(i))); }
   const AttrMap& attrs() const { return attrs_; }

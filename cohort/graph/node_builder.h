@@ -21,7 +21,8 @@ class COHORT_EXPORT NodeBuilder {
   }
   // Sets the name, which the graph makes unique. "" stands for the op's name. Also calls At with the line in `name`.
   NodeBuilder& Name(const NodeName& name);
-  NodeBuilder& ExactName(std::string name);  // without name scopes; Finish throws AlreadyExistsError if it is taken
+  // Sets the whole name: name scopes do not change it. Finish throws AlreadyExistsError if the name is taken.
+  NodeBuilder& ExactName(std::string name);
   NodeBuilder& Input(Output value);
   NodeBuilder& Inputs(const std::vector<Output>& values);  // for an input that is a list
   // Attr("_class", {"loc:@name"}) is the same as Colocate("name").
@@ -36,7 +37,8 @@ class COHORT_EXPORT NodeBuilder {
     if (site.IsOfProgram()) site_ = site;
     return *this;
   }
-  NodeBuilder& IgnoreScopes();  // of this thread: device, colocation and control scopes; for imports and passes
+  // Adds the node as if this thread had no device, colocation and control scopes. Imports and passes use it.
+  NodeBuilder& IgnoreScopes();
   // Adds the node and returns it. Throws NotFoundError for an unknown op, InvalidArgumentError if a part does not fit,
   // AlreadyExistsError if an ExactName is taken, FailedPreconditionError if the graph is finalized, and what the shape
   // rule of the op throws. If it throws, the graph has no new node.

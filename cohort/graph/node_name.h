@@ -30,8 +30,8 @@ struct COHORT_EXPORT CallSite {
 };
 
 // The last parameter of the functions that add a node: `const NodeName& name = ""`. Every type that converts to
-// std::string_view converts to it implicitly. "" stands for the op's name. The graph makes the name unique. A value
-// type.
+// std::string_view also converts to NodeName, implicitly. "" stands for the op's name. The graph makes the name unique.
+// A value type.
 class COHORT_EXPORT NodeName {
  public:
   template <typename T>
@@ -40,7 +40,8 @@ class COHORT_EXPORT NodeName {
 
   const std::string& text() const { return text_; }
   bool empty() const { return text_.empty(); }
-  // The line of the program that wrote the name or, if it has left the name out, that called the function.
+  // The line of the program on which the name stands. If the program has left the name out, the line that called the
+  // function.
   const CallSite& site() const { return site_; }
   friend std::ostream& operator<<(std::ostream& out, const NodeName& name) { return out << name.text_; }
   operator const std::string&() const { return text_; }  // NOLINT(google-explicit-constructor)

@@ -22,7 +22,8 @@ class Node;
 struct Output;
 class GradientContext;
 
-// One input or output of an op. Exactly one of dtype, type_attr and type_list_attr is set and says what its dtype is.
+// One input or output of an op. Exactly one of dtype, type_attr and type_list_attr is set. It decides the dtype of the
+// input or output.
 struct COHORT_EXPORT ArgDef {
   std::string name;
   DType dtype = DType::kInvalid;
@@ -61,8 +62,9 @@ struct COHORT_EXPORT AttrDef {
 };
 
 // The facts that are known about the inputs of a node. While a graph is built, these are static shapes and constants.
-// While the node runs, they are the tensors. The caller of a shape rule owns the object; only the ShapeContext uses it.
-// Every method requires that `i` is in [0, num_inputs()).
+// While the node runs, these are the shapes and dtypes of the tensors, and the values of the tensors in host memory.
+// The caller of a shape rule owns the object; only the ShapeContext uses it. Every method requires that `i` is in [0,
+// num_inputs()).
 class COHORT_EXPORT InputFacts {
  public:
   virtual ~InputFacts() = default;
@@ -82,7 +84,7 @@ class COHORT_EXPORT InputFacts {
 // The argument of a shape rule. It answers questions about the inputs and the attributes of one node. Usually this is a
 // node that is being added to a graph. On a device whose kernels only enqueue their work, it may also be a node that is
 // about to run (device/output_shapes.h). The context exists during one call of the rule. The methods throw
-// InternalError if an index is out of range.
+// InternalError if an index is out of range, or if attr() asks for an attribute that the op lacks.
 class COHORT_EXPORT ShapeContext {
  public:
   // Both arguments must live longer than the context.
@@ -103,8 +105,8 @@ class COHORT_EXPORT ShapeContext {
   const T& attr(std::string_view name) const;
   bool has_attr(std::string_view name) const { return attrs_.find(name) != attrs_.end(); }
 
-  // Returns the shape of input i. If its rank is unknown, returns `rank` unknown dimensions. Throws
-  // InvalidArgumentError "Shape must be rank 2 but is rank 1" if it has another rank.
+  // Returns the shape of input i. If the rank of the input is unknown, returns a shape of `rank` unknown dimensions.
+  // Throws InvalidArgumentError "Shape must be rank 2 but is rank 1" if the input has another rank.
   Shape WithRank(int i, int rank) const;
   // Returns the shape of input i, also if its rank is unknown. Throws InvalidArgumentError if its rank is less than
   // `rank`.
@@ -139,8 +141,8 @@ class COHORT_EXPORT OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
-  // Add an input or an output after those before. Examples: "x: T", "values: N * T", "shape: int32", "data: Tin".
-  // HostInput and HostOutput say that the value lies in host memory on every device.
+  // Add the next input or output. Examples: "x: T", "values: N * T", "shape: int32", "data: Tin". HostInput and
+  // HostOutput say that the value lies in host memory on every device.
   OpDef&& Input(const std::string& spec) &&;
   OpDef&& HostInput(const std::string& spec) &&;
   OpDef&& Output(const std::string& spec) &&;
@@ -151,7 +153,8 @@ class COHORT_EXPORT OpDef {
   OpDef&& Attr(const std::string& spec) &&;
   OpDef&& ShapeRule(ShapeFn fn) &&;
   OpDef&& Gradient(GradientFn fn) &&;
-  // Says that no gradient flows through the op. `reason` must be the one in the reviewed list of such ops.
+  // Says that no gradient flows through the op. `reason` says why. The op must also be in the reviewed list of ops
+  // without a gradient (tests/ops/registry_test.cc).
   OpDef&& NotDifferentiable(std::string reason) &&;
   // Says that the op has an effect or a state. Then passes never merge a node of the op with an equal node, and never
   // replace it by a constant. In the body of a function such a node always runs.

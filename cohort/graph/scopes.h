@@ -53,10 +53,11 @@ struct COHORT_EXPORT NodeDraft {
 // Returns the device of the node. A DeviceScope calls it for each node to which the scope applies.
 using DeviceFunction = std::function<std::string(const NodeDraft&)>;
 
-// Sets the device of nodes that this thread adds. If scopes are nested, the parts of the inner device win, and parts
-// that it lacks come from the outer device. A device function returns the whole device: it gets the inner device in
-// NodeDraft::device and must keep its parts itself. The constructor throws InvalidArgumentError if `device` is not the
-// name of a device.
+// Sets the device of nodes that this thread adds. A device name has parts: job, replica, task, type and number. If
+// scopes are nested, a part of the inner device wins, and a part that the inner device lacks comes from the outer
+// device. A device function returns the whole device: it gets the inner device in NodeDraft::device, and must itself
+// take over the parts that it wants to keep. The constructor throws InvalidArgumentError if `device` is not the name of
+// a device.
 class COHORT_EXPORT DeviceScope {
  public:
   DeviceScope(Graph& graph, const std::string& device);
@@ -114,9 +115,9 @@ class COHORT_EXPORT ColocateWith {
   Graph& graph_;
 };
 
-// Nodes that this thread adds get the line `site`, unless a line of the program itself adds them. If `site` is not a
-// line of a program, the scope changes nothing. Functions that add several nodes open a scope with the line that called
-// them.
+// Nodes that this thread adds get the line `site`, unless they have a line of the program already (NodeBuilder::At). If
+// `site` is not a line of a program, the scope changes nothing. Functions that add several nodes open a scope with the
+// line that called them.
 class COHORT_EXPORT CallSiteScope {
  public:
   CallSiteScope(Graph& graph, CallSite site);

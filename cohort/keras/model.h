@@ -7,10 +7,10 @@
 //   const keras::History history =
 //       model.Fit(images, labels, {.epochs = 5, .validation_data = {test_images, test_labels}});
 //
-// A Model is a handle. Copies are the same model with the same weights. The model ends when its last copy is gone, and
-// also the last ModelLayer, LayerTensor or LayerRef that came from it. It has one graph and one session. Only one
-// thread at a time may use it, with one exception: several threads may call Predict and PredictAll at the same time,
-// also before the model is built. No other thread may train, compile or change the model meanwhile.
+// A Model is a handle. Copies are the same model with the same weights. The model lives as long as a copy of it exists,
+// or a ModelLayer, LayerTensor or LayerRef that came from it. It has one graph and one session. Only one thread at a
+// time may use it, with one exception: several threads may call Predict and PredictAll at the same time, also before
+// the model is built. No other thread may train, compile or change the model meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class COHORT_EXPORT Model {
   History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) {
     return Fit(ModelData(x, y), options);
   }
-  // Returns the loss and the metrics over all of the data.
+  // Returns the loss and the metrics over all of the data. Throws as Fit does.
   Logs Evaluate(const ModelData& data, const EvaluateOptions& options = {});
   Logs Evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options = {}) {
     return Evaluate(ModelData(x, y), options);
@@ -82,9 +82,9 @@ class COHORT_EXPORT Model {
 
   // Returns true if layers and weights exist.
   bool built() const;
-  // Return values from which a new model can be made; it begins with copies of this model's weights (model_layer.h).
-  // These functions and all functions below, except state() and shared_state(), need the weights: they build the model,
-  // and throw FailedPreconditionError if input shapes are not known yet.
+  // Return values from which a new model can be made. The new model begins with copies of this model's weights
+  // (model_layer.h). These functions and all functions below, except state() and shared_state(), need the weights: they
+  // build the model, and throw FailedPreconditionError if input shapes are not known yet.
   std::vector<LayerTensor> inputs() const;
   std::vector<LayerTensor> outputs() const;
 
@@ -157,8 +157,9 @@ class COHORT_EXPORT Sequential : public Model {
   // Adds a layer at the end. Throws FailedPreconditionError if the model is built, and InvalidArgumentError for an
   // Input() that is not the first item.
   void Add(const SequentialItem& item);
-  // Builds the model for batches of this shape, [batch, ...]. It is needed only if the first item is not an Input().
-  // Throws FailedPreconditionError if the model is built already.
+  // Builds the model for batches of this shape, [batch, ...]. A call is needed only if the first item is not an Input()
+  // and the program needs the weights before it gives the model data. Throws FailedPreconditionError if the model is
+  // built already.
   void Build(const Shape& input_shape);
 
  private:

@@ -32,6 +32,7 @@ class NameTable {
     if (const T* found = TryFind(name)) return *found;
     Fail(name, names());
   }
+  // Throws the error of Find for `name`. `known` has the names that the error lists.
   [[noreturn]] void Fail(const std::string& name, const std::vector<std::string>& known) const {
     throw InvalidArgumentError(StrCat("[keras/", what_, "] expected the name of a known ", what_, "; got '", name, "'",
                                       DidYouMean(name, known), "; known are ", StrJoin(known, ", ")));

@@ -34,8 +34,8 @@ class COHORT_EXPORT Predictor {
  public:
   // An input or an output of the model.
   struct Value {
-    // The name of the layer whose result it is: "input_layer", "dense_1". If a layer makes several outputs, the second
-    // is called "dense_1:1".
+    // The name of the layer that makes the value: "input_layer", "dense_1". If a layer makes several outputs, the
+    // second is called "dense_1:1".
     std::string name;
     DType dtype = DType::kFloat32;
     Shape shape;  // [batch, ...]; -1: the dimension may have any size
@@ -57,10 +57,10 @@ class COHORT_EXPORT Predictor {
 
   // Returns all outputs, in the order of outputs(). `x` has one tensor for each input, in the order of inputs().
   // Requires: no thread writes to the tensors of `x` during the call. An output may share memory with a tensor of `x`.
-  // Throws InvalidArgumentError, before anything is computed, for a wrong number of tensors, and for a tensor that does
-  // not have the dtype and shape of its input, and for tensors with different batch sizes; the message names the input.
-  // Dtypes are not converted: the caller must convert images of uint8 to float32. Throws what kernels throw, and
-  // DeadlineExceededError if SessionConfig::operation_timeout is set and has passed.
+  // Throws InvalidArgumentError, before anything is computed, if the number of tensors is wrong, if a tensor does not
+  // have the dtype and shape of its input, or if the tensors have different batch sizes. Dtypes are not converted: the
+  // caller must convert images of uint8 to float32. Throws what kernels throw, and DeadlineExceededError if
+  // SessionConfig::operation_timeout is set and has passed.
   std::vector<Tensor> PredictAll(const std::vector<Tensor>& x) const;
 
   // As PredictAll, with inputs and outputs by name. Also throws InvalidArgumentError if the name of an input is

@@ -38,8 +38,8 @@ class COHORT_EXPORT CallbackHost {
   virtual bool is_chief() const { return true; }
   // Waits until all processes that train together have made the call.
   virtual void AwaitWorkers() {}
-  // The optimizer's learning rate for the next update. Set throws FailedPreconditionError if the rate follows a
-  // schedule.
+  // The optimizer's learning rate for the next update. SetLearningRate throws FailedPreconditionError if the rate
+  // follows a schedule.
   virtual double GetLearningRate() = 0;
   virtual void SetLearningRate(double rate) = 0;
   virtual bool has_learning_rate_schedule() const = 0;
@@ -49,25 +49,25 @@ class COHORT_EXPORT CallbackHost {
   virtual void SetWeights(const std::vector<Tensor>& weights) = 0;
   // Returns "<layer>/<weight>" for each weight, in the order of GetWeights.
   virtual std::vector<std::string> WeightNames() const = 0;
-  // Returns kUp if larger values of a metric are better, kDown if smaller ones are, kNone if this is not known. `name`
-  // is its name in the logs, without "val_". All losses ("loss", "..._loss") are kDown.
+  // Returns kUp if larger values of the metric `name` are better, kDown if smaller ones are, kNone if this is not
+  // known. `name` is a name in the logs, without "val_" in front. All losses ("loss", "..._loss") are kDown.
   virtual MetricDirection DirectionOf(const std::string& name) const = 0;
-  // Save the whole model (`.keras`), or only the weights (`.weights.h5`). Throw UnimplementedError if this is not
-  // possible.
+  // Save the whole model (`.keras`), or only the weights (`.weights.h5`). Throw what SaveModel and SaveWeights of
+  // files/model_files.h throw.
   virtual void Save(const std::string& path) = 0;
   virtual void SaveWeights(const std::string& path) = 0;
   // Returns the training graph as a serialized GraphDef.
   virtual std::string SerializedGraph() = 0;
   // Returns the state of the training, as the bytes of a weights file. Call it between two batches of Fit: in
   // OnTrainBatchEnd or OnEpochEnd. The state has the weights, the optimizer's state, epoch, batch and the losses so
-  // far. It also has, for each process that trains with the others, its position in the data and its metrics. All
+  // far. It also has the position in the data and the metrics of each process that takes part in the training. All
   // processes make the call together. The chief gets the bytes; the others get "". Throws FailedPreconditionError
   // outside of Fit, and UnimplementedError if the host cannot do it.
   virtual std::string BackUpTraining();
   // Sets the training to a state of BackUpTraining and returns true; Fit then continues from there. Call it in
   // OnTrainBegin. After OnTrainBegin of all callbacks, each of them gets back its own state (Callback::RestoreState).
   // `where` names the file that this process has found. Give nullopt as `backup` if this process has found no file. If
-  // no process has found one, changes nothing and returns false. All processes make the call together. Throws
+  // no process has found a file, changes nothing and returns false. All processes make the call together. Throws
   // InvalidArgumentError if the bytes are not a backup of this model, data and number of processes, or if another
   // process has found other bytes than the chief; the error names that process. Throws DataLossError for damaged bytes.
   virtual bool RestoreTraining(const std::optional<std::string>& backup, const std::string& where);
@@ -113,10 +113,10 @@ class COHORT_EXPORT Callback {
     std::string kind;
     std::string options;
   };
-  // Returns a value if the callback changes the training. Processes that train together must have the same such
-  // callbacks, in the same order; Fit compares them before it trains. Override it in a class that stops the training,
-  // changes rates or weights, or makes a call of the host that all processes must make. nullopt: the callback only
-  // observes or writes, and a process need not have it.
+  // Returns a value if the callback changes the training. Processes that train together must have the same callbacks of
+  // this kind, in the same order; Fit compares their influences before it trains. Override it in a class that stops the
+  // training, changes rates or weights, or makes a call of the host that all processes must make. nullopt: the callback
+  // only observes or writes, and a process need not have it.
   virtual std::optional<Influence> influence() const { return std::nullopt; }
 
   // The values that a callback remembers between batches or epochs, with the name of its class. Values may have any
@@ -126,7 +126,7 @@ class COHORT_EXPORT Callback {
     std::vector<Tensor> values;
   };
   // Returns the state that this callback needs to continue a training, or nullopt if it needs none. BackUpTraining
-  // stores the states of the chief's callbacks; after a restart, the callbacks of all processes get these.
+  // stores the states of the chief's callbacks; after a restart, the callbacks of all processes get these states.
   virtual std::optional<State> SaveState() const { return std::nullopt; }
   // Sets the state to the values of a SaveState of the same kind. Fit calls it after OnTrainBegin, if a training is
   // continued. Return false if the values are invalid; Fit then throws InvalidArgumentError.
@@ -154,8 +154,8 @@ class COHORT_EXPORT CallbackList final : public Callback {
   // Returns the states of all callbacks that have one, in order.
   std::vector<State> SaveStates() const;
   // Gives each callback the first state of its kind that no earlier callback has taken. Logs a warning for a callback
-  // without a state, which begins anew. Throws InvalidArgumentError that names `where` and the kind if values are
-  // invalid.
+  // without a state, which begins anew. Throws InvalidArgumentError that names `where` and the kind if a callback's
+  // RestoreState returns false.
   void RestoreStates(const std::vector<State>& states, const std::string& where);
 
   void OnTrainBegin() override;

@@ -21,7 +21,7 @@ enum class MonitorMode { kAuto, kMin, kMax };
 
 struct COHORT_EXPORT ModelCheckpointOptions {
   // "{epoch}" and "{batch}" (counted from 1), "{epoch:02d}", and "{NAME}" or "{NAME:.4f}" of the logs are replaced by
-  // values. It must end in ".keras", or in ".weights.h5" with save_weights_only.
+  // values. It must end in ".weights.h5" if save_weights_only is true, and in ".keras" if it is false.
   std::string filepath;
   std::string monitor = "val_loss";
   int verbose = 0;
@@ -85,9 +85,9 @@ COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, 
                                                 int verbose = 0);
 
 // Writes one row for each epoch: "epoch" (from 0) and the logs in the order of their names. The logs of the first epoch
-// decide the columns. If they have no validation, each of them gets a "val_" column too. A value that an epoch does not
-// have is "NA". Lines end in "\r\n", as in Python's csv module. Fit throws an error that names the file if the file
-// cannot be written.
+// decide the columns. If these logs have no "val_" values, each value gets a second column for a later validation, with
+// "val_" in front of its name. A value that an epoch does not have is "NA". Lines end in "\r\n", as in Python's csv
+// module. Fit throws an error that names the file if the file cannot be written.
 COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::string& separator = ",",
                                     bool append = false);
 
@@ -96,10 +96,12 @@ COHORT_EXPORT CallbackPtr TerminateOnNaN();
 
 struct COHORT_EXPORT TensorBoardOptions {
   std::string log_dir = "logs";
-  int histogram_freq = 0;  // epochs between histograms of all weights; 0: none
+  int histogram_freq = 0;  // n > 0: writes histograms of all weights in every n-th epoch; 0: writes none
   bool write_graph = true;
-  bool write_steps_per_second = false;  // epoch_steps_per_second, with update_every_batches batch_steps_per_second too
-  int64_t update_every_batches = 0;     // also "batch_..." values after each so many batches; 0: only epochs
+  // true: also writes epoch_steps_per_second and, if update_every_batches is not 0, batch_steps_per_second.
+  bool write_steps_per_second = false;
+  // n > 0: also writes "batch_..." values, after every n-th batch. 0: writes only values of epochs.
+  int64_t update_every_batches = 0;
 };
 // Writes event files under log_dir/train and log_dir/validation: epoch_loss, epoch_<metric>, epoch_learning_rate,
 // evaluation_<metric>_vs_iterations. The steps of the events are epochs (from 0), batches or iterations, as the names

@@ -25,7 +25,8 @@ class COHORT_EXPORT History {
   // Returns one value for each epoch. Throws NotFoundError that lists all names if there is no such name.
   const std::vector<double>& operator[](std::string_view name) const;
 
-  // Seconds that training has waited for batches, for each epoch. It is almost 0 if the input is fast enough.
+  // data_waits() has the time for which the training has waited for batches, for each epoch. It is almost 0 if the
+  // input is fast enough.
   void AddDataWait(std::chrono::nanoseconds wait) { data_waits_.push_back(wait); }
   const std::vector<std::chrono::nanoseconds>& data_waits() const { return data_waits_; }
 
@@ -41,7 +42,7 @@ class COHORT_EXPORT History {
   std::vector<std::chrono::nanoseconds> data_waits_;
 };
 
-// Adds each epoch to `history`, which must outlive the callback. Fit owns it.
+// Adds each epoch to `history`, which must outlive the callback. Fit owns the callback.
 class COHORT_EXPORT HistoryCallback final : public Callback {
  public:
   explicit HistoryCallback(History* history) : history_(history) {}

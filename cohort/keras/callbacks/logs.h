@@ -21,8 +21,8 @@ COHORT_EXPORT std::optional<double> FindLog(const Logs& logs, std::string_view n
 COHORT_EXPORT void SetLog(Logs& logs, std::string_view name, double value);
 
 // The logs of a batch. The batch's own loss is known after every step. The running values of the epoch are read from
-// the variables of the graph only if a callback calls Running. It is valid during one call of a callback, on the thread
-// of that call.
+// the variables of the graph only if a callback calls Running. A BatchLogs is valid during one call of a callback, on
+// the thread of that call.
 class COHORT_EXPORT BatchLogs {
  public:
   // `read` returns the running values: means since the epoch began. It is called at most once, by the first call of

@@ -30,7 +30,8 @@ class COHORT_EXPORT ProgressBar {
   ProgressBar(std::ostream& out, Options options, Clock now = {});
 
   void set_target(int64_t target) { options_.target = target; }
-  // Returns true if Update(current) would print now. Only then the caller needs to read values.
+  // Returns true if Update with these arguments would print now. If it returns false, the caller need not read the logs
+  // for Update.
   bool Due(int64_t current, bool finalize) const;
   // Shows that `current` steps are done. If `finalize`, draws the bar for the last time and ends the line.
   void Update(int64_t current, const Logs& logs, bool finalize = false);
@@ -61,8 +62,8 @@ COHORT_EXPORT std::string FormatMetricValue(double value);
 
 // Shows a bar for every epoch of Fit, and for Evaluate. Only the thread of Fit or Evaluate calls it. It writes to
 // `out`, which must outlive it; `terminal` says if `out` is a terminal. Without arguments it writes to std::cout. If
-// the environment variable COHORT_PROGRESS is "bar" or "plain", that decides if bars are drawn; otherwise the system
-// says if standard output is a terminal.
+// the environment variable COHORT_PROGRESS is "bar" or "plain", this value decides if bars are drawn. Otherwise bars
+// are drawn if standard output is a terminal.
 class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();

@@ -51,7 +51,7 @@ class COHORT_EXPORT ConfigValue {
 
   // Returns the value called `name` of an object. Returns null if there is none or if this is not an object.
   const ConfigValue* Find(std::string_view name) const;
-  // As Find, but throws InvalidArgumentError that lists all names.
+  // As Find, but if Find would return null, throws InvalidArgumentError that lists all names.
   const ConfigValue& At(std::string_view name) const;
   // Replaces or appends the value called `name`. Throws InvalidArgumentError if this is not an object.
   void Set(std::string_view name, ConfigValue value);

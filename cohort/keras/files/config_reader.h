@@ -51,8 +51,8 @@ std::string NameIn(const ConfigValue& value);
 template <typename Result>
 using ConfigMakers = NameTable<std::function<Result(ConfigReader&)>>;
 
-// Makes an object: finds the maker of its class, calls it, and checks that it has read all options. Throws
-// InvalidArgumentError for an unknown class, and what the maker and Finish throw.
+// Makes an object: finds the maker of its class, calls the maker, and checks that the maker has read or ignored all
+// options. Throws InvalidArgumentError for an unknown class, and what the maker and Finish throw.
 template <typename Result>
 Result MakeFromConfig(const char* what, const ConfigMakers<Result>& makers, const ConfigValue& value) {
   ConfigReader reader(what, value);

@@ -15,8 +15,9 @@ namespace cohort::keras {
 // Writes the whole model as a Keras 3 file: layers, weights, the arguments of Compile and the optimizer's state. `path`
 // must end in ".keras". Both Keras and LoadModel can make the model from the file. If the optimizer, a loss or a metric
 // is of the program's own, the file has none of the arguments of Compile, and a warning is logged. Throws
-// InvalidArgumentError for another ending, FailedPreconditionError if input shapes are not known, UnimplementedError
-// for a layer that a file cannot describe, and what core/file.h throws.
+// InvalidArgumentError if `path` has another ending, FailedPreconditionError if input shapes are not known,
+// UnimplementedError for a layer that a file cannot describe (its class does not override Config(), or it has a
+// function of the program's own), and what core/file.h throws.
 COHORT_EXPORT void SaveModel(const Model& model, const std::string& path);
 
 // Makes a layer of the program's own from its configuration: the values that its Config() returned. LoadModel then sets
@@ -31,7 +32,8 @@ COHORT_EXPORT void RegisterLayer(const std::string& class_name, LayerFactory fac
 // The options of LoadModel.
 struct COHORT_EXPORT LoadOptions {
   bool compile = true;  // compile with the optimizer (and its state), losses and metrics of the file
-  // Factories by class name. They come before those of RegisterLayer and before Keras's own classes.
+  // Factories by class name. LoadModel looks here first, and then among the factories of RegisterLayer and Keras's own
+  // classes.
   std::map<std::string, LayerFactory> custom_layers;
   int64_t seed = 0;  // seed, session and strategy are as in ModelOptions
   SessionConfig session;

@@ -21,8 +21,7 @@ namespace cohort::keras {
 using OnnxAttribute = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
 using OnnxAttributes = std::vector<std::pair<const char*, OnnxAttribute>>;
 
-// Collects the nodes of one model. A value is represented by its name. The caller of the export owns it. Used by one
-// thread.
+// Collects the nodes of one model. A value is represented by its name. ExportOnnx owns the object. Used by one thread.
 class OnnxGraph {
  public:
   explicit OnnxGraph(const std::string& name);

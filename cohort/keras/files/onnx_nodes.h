@@ -14,8 +14,8 @@
 
 namespace cohort::keras {
 
-// Translates one graph. The caller of the export owns it and calls Add(). The rules (onnx_rules.h), which Add() calls,
-// call the other functions. Used by one thread.
+// Translates one graph. ExportOnnx owns the object, sets the placeholders and calls Add(). Add() calls a rule for each
+// node (onnx_rules.h). The rules use the other functions. Used by one thread.
 class OnnxTranslation {
  public:
   // A weight: its name in the ONNX model, and its value. The constructor takes the weights that the graph reads, by
@@ -31,13 +31,13 @@ class OnnxTranslation {
   void Add(const std::vector<Output>& outputs);
 
   OnnxGraph& onnx() { return onnx_; }
-  // Sets the name that a value in Cohort's layout has in the ONNX model. The caller sets it for placeholders, a rule
-  // for the results of its node.
+  // Sets the name that a value in Cohort's layout has in the ONNX model. ExportOnnx calls it for placeholders, and a
+  // rule calls it for the results of its node.
   void SetPlain(const Output& output, const std::string& name) { values_[Key(output)].plain = name; }
   void SetPlain(const Node& node, const std::string& name) { SetPlain(node.output(0), name); }
   // Sets the name that output 0 of the node, in ONNX's layout, has in the ONNX model.
   void SetNchw(const Node& node, const std::string& name) { values_[{&node, 0}].nchw = name; }
-  // Says that output 0 of the node is the same value as `value`.
+  // Says that output 0 of the node is the same value as `value`. Requires: a name of `value` was set before.
   void SetAlias(const Node& node, const Output& value) { values_[{&node, 0}] = values_.at(Key(value)); }
 
   // Return the name of a value in Cohort's layout (Plain) or in ONNX's (Nchw). If the value does not exist in this

@@ -2,8 +2,8 @@
 // Serialized(), and for layers Config(), do the reverse. Each function is defined beside the classes that it makes. A
 // value is Keras's object {"module", "class_name", "config", "registered_name"}, or a name if Keras accepts a name
 // there. All Deserialize functions throw InvalidArgumentError that names the class and the expected values: for an
-// unknown class (it lists the known ones), for another value than the default of an option that Cohort does not support
-// (such as use_ema), and for a value of another type.
+// unknown class (the error lists the known classes); for an option of a wrong type; and for an option that Cohort does
+// not support (such as use_ema), if it does not have Keras's default.
 #pragma once
 
 #include <string>

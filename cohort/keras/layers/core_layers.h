@@ -29,7 +29,8 @@ struct COHORT_EXPORT DenseOptions {
   std::string name;
   bool trainable = true;
 };
-// activation(x kernel + bias): [batch, ..., in] becomes [batch, ..., units]. Weights: kernel [in, units], bias [units].
+// Computes activation(x * kernel + bias), with a matrix product: x [batch, ..., in] becomes [batch, ..., units].
+// Weights: kernel [in, units], bias [units].
 COHORT_EXPORT LayerRef Dense(int64_t units, const DenseOptions& options = {});
 
 struct COHORT_EXPORT LayerOptions {
@@ -38,7 +39,7 @@ struct COHORT_EXPORT LayerOptions {
 COHORT_EXPORT LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
 struct COHORT_EXPORT DropoutOptions {
-  int64_t seed = 0;  // layers and steps get different numbers with equal seeds too; see CallContext::StepSeed
+  int64_t seed = 0;  // even with equal seeds, layers and steps get different numbers (CallContext::StepSeed)
   std::string name;
 };
 // In training, sets each element to zero with probability `rate` and divides the others by 1 - rate. Outside of
@@ -64,7 +65,7 @@ COHORT_EXPORT LayerRef Reshape(const std::vector<int64_t>& target, const LayerOp
 // The sum of two or more inputs, which broadcast against each other.
 COHORT_EXPORT LayerRef Add(const LayerOptions& options = {});
 struct COHORT_EXPORT ConcatenateOptions {
-  int axis = -1;
+  int axis = -1;  // axis 0 is the batch; -1 is the last axis
   std::string name;
 };
 COHORT_EXPORT LayerRef Concatenate(const ConcatenateOptions& options = {});

@@ -20,8 +20,8 @@ struct COHORT_EXPORT RowsColumns {
   RowsColumns(int64_t rows, int64_t columns) : rows(rows), columns(columns) {}
 };
 
-// `padding` is "valid" (no padding) or "same": zeros are added at the borders so that the output has ceil(input /
-// stride) rows and columns.
+// In this and the following options, `padding` is "valid" (no padding) or "same": zeros are added at the borders so
+// that the output has ceil(input / stride) rows and columns.
 struct COHORT_EXPORT Conv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";

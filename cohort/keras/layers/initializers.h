@@ -40,7 +40,7 @@ class COHORT_EXPORT Initializer {
 namespace initializers {
 
 // Random numbers depend on the name and the shape of the weight, on the model's seed and on `seed`. Two weights for
-// which all these are equal get the same numbers.
+// which these four are equal get the same numbers.
 COHORT_EXPORT Initializer Zeros();
 COHORT_EXPORT Initializer Ones();
 COHORT_EXPORT Initializer Constant(double value = 0.0);

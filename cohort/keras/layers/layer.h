@@ -68,9 +68,10 @@ class COHORT_EXPORT CallContext {
   // Returns true if this layer and all layers around it are trainable. If false, a layer that keeps statistics should
   // compute as in inference and not update them.
   bool trainable() const { return trainable_; }
-  // Declares a weight and returns its value, like weight(name). If the layer has a weight of this name already, returns
-  // the value of that weight. Throws InvalidArgumentError if the layer has a weight of this name with another shape,
-  // and if a training step declares a weight that the model did not have when it was built.
+  // Declares a weight and returns its value in the dtype of the computation, as weight(name) does. If the layer has a
+  // weight of this name already, returns the value of that weight. Throws InvalidArgumentError if the layer has a
+  // weight of this name with another shape, and if a training step declares a weight that the model did not have when
+  // it was built.
   Output weight(const WeightSpec& spec);
   // Returns the value of a weight in the dtype of the computation (see Computed). After an AddUpdate of this weight,
   // the value is that of the last update. Throws InvalidArgumentError for a name that neither Build nor
@@ -99,11 +100,11 @@ class COHORT_EXPORT CallContext {
   void AddUpdate(const std::string& weight, Output value);
   // Adds a scalar to the loss. Throws InvalidArgumentError for another shape.
   void AddLoss(Output loss);
-  // In training, returns a seed for stateless random ops, int32 [2]. It differs for each step, each call of the layer
-  // and each `seed`. It depends only on these and on the model's seed, so a continued training gets the same numbers.
-  // Throws FailedPreconditionError outside of training.
+  // In training, returns a seed for stateless random ops, int32 [2]. It depends only on the model's seed, the layer's
+  // path, `seed`, the replica, the step, and the number of the layer's call in the step. So a continued training gets
+  // the same numbers. Throws FailedPreconditionError outside of training.
   Output StepSeed(int64_t seed = 0) const;
-  // Returns the sum over all replicas of the step. With one replica, returns `value`.
+  // Returns the sum of the replicas' values, over all replicas of all processes. With one replica, returns `value`.
   Output SumOverReplicas(Output value) const;
 
  private:
@@ -142,13 +143,14 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   virtual std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const { return {}; }
   // Adds the nodes and returns the results. `inputs` have the shapes that Build was given.
   // A layer overrides one of the two functions. By default, the function for several values calls the function for one
-  // value, and throws InvalidArgumentError if there is not exactly one input.
+  // value, and throws InvalidArgumentError if there is not exactly one input. By default, the function for one value
+  // throws UnimplementedError.
   virtual std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const;
   virtual Output Call(CallContext& ctx, Output x) const;
   // Returns the dtype of the input of a Sequential that begins with this layer and has no Input().
   virtual DType InputDType() const { return DType::kFloat32; }
-  // Returns the options as Keras's files have them, without name, trainable and dtype. Models with this layer can be
-  // saved only if the layer overrides it; by default it throws UnimplementedError. A LayerFactory (RegisterLayer,
+  // Returns the options as Keras's files have them, without name, trainable and dtype. By default it throws
+  // UnimplementedError; then models with this layer cannot be saved. A LayerFactory (RegisterLayer,
   // LoadOptions::custom_layers) does the reverse.
   virtual ConfigValue::Object Config() const;
 
@@ -198,7 +200,8 @@ struct COHORT_EXPORT WeightOrigin {
   std::string path;
 };
 
-// A shared layer that models use. Copies are the same layer: in one model they have the same weights. Cheap to copy.
+// A handle of a layer, which models share. Copies of a LayerRef are the same layer: in one model they have the same
+// weights. Cheap to copy.
 class COHORT_EXPORT LayerRef {
  public:
   explicit LayerRef(std::shared_ptr<const Layer> layer, WeightOrigin origin = {})

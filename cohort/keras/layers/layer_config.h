@@ -30,7 +30,8 @@ std::vector<LayerMaker> PoolingLayerMakers();        // pooling_layers.cc
 std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
 std::vector<LayerMaker> NormalizationLayerMakers();  // normalization_layers.cc
 
-// Read options that are objects or names. If an option is missing, `to` stays unchanged.
+// Each function reads one option; the type of `to` decides what the option may be. If the option is missing, `to` stays
+// unchanged.
 void Read(ConfigReader& reader, const char* name, Initializer& to);
 void Read(ConfigReader& reader, const char* name, Regularizer& to);
 void Read(ConfigReader& reader, const char* name, ActivationFunction& to);
@@ -39,13 +40,14 @@ void Read(ConfigReader& reader, const char* name, RowsColumns& to);
 // another value.
 RowsColumns RowsColumnsOf(const ConfigValue& value);
 // Returns the seed, or 0 if the file has none. Also returns 0 if the file has the state of a random generator instead
-// of a seed; the file's weights have its numbers already.
+// of a seed.
 int64_t ReadSeed(ConfigReader& reader);
 
-// Returns the layer's name, and ignores the other options that every layer has. The dtype is the model's; see
-// LoadModel.
+// Returns the layer's name. Ignores the options dtype (a loaded layer has the dtype of the model) and trainable. Throws
+// InvalidArgumentError if the layer has an activity_regularizer.
 std::string ReadName(ConfigReader& reader);
-// Reads name and trainable of a layer with weights.
+// Reads name and trainable of a layer with weights. Throws InvalidArgumentError if the layer has a constraint,
+// quantization or LoRA.
 template <typename Options>
 void ReadWeighted(ConfigReader& reader, Options& options) {
   options.name = ReadName(reader);

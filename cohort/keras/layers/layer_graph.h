@@ -37,10 +37,10 @@ class LayerGraph final : public Layer {
 
   const std::vector<LayerInput>& inputs() const { return input_specs_; }
   const std::vector<LayerInput>& outputs() const { return output_specs_; }
-  // Returns the calls of layers, in an order in which they can be made. A shared layer appears several times. Inputs
-  // come first, in their order. The other layers have Keras's order, which is the order of weights in files: the layer
-  // with the longest path to an output comes first. Layers with equally long paths have the order in which a walk from
-  // the outputs reaches them.
+  // Returns the calls of layers, in an order in which they can be made. A layer that is called several times appears
+  // several times. Inputs come first, in their order. The other layers have Keras's order, which is the order of
+  // weights in files: the layer with the longest path to an output comes first. Layers with equally long paths have the
+  // order in which a walk from the outputs reaches them.
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 

@@ -103,7 +103,9 @@ class LayerInstance {
 
   // Adds the layer with the path `path`. Returns its results.
   std::vector<Output> Add(const Layer& layer, const std::string& path, const std::vector<Output>& inputs);
-  // Returns a name for a layer inside `path`: its own name, or one made of its class that no other layer there has.
+  // Returns a name for a layer inside the layer at `path`: the layer's own name, or a name that is made from its class
+  // and that no other layer at `path` has. Throws InvalidArgumentError if another layer at `path` has the layer's own
+  // name.
   std::string NameOf(const Layer& layer, const std::string& path);
 
   Graph& graph() const { return weights_.graph(); }

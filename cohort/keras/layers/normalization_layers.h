@@ -25,9 +25,9 @@ struct COHORT_EXPORT BatchNormalizationOptions {
 };
 // Computes gamma (x - mean) / sqrt(variance + epsilon) + beta for each channel (index of the last axis). In training,
 // mean and variance are those of the batch; the variance is the mean of the squared differences from the mean. The
-// batch's mean and variance also update the moving averages: moving = moving * momentum + batch * (1 - momentum).
-// Outside of training, and if the layer is not trainable, mean and variance are the moving averages. Weights,
-// [channels] in float32: gamma, beta, moving_mean, moving_variance.
+// batch's mean and variance also update the moving averages: moving = moving * momentum + batch * (1 - momentum). If
+// this is not a training step, or if the layer is not trainable, mean and variance are the moving averages. Weights,
+// [channels] in float32: gamma (if scale), beta (if center), moving_mean, moving_variance.
 COHORT_EXPORT LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
 
 struct COHORT_EXPORT LayerNormalizationOptions {
@@ -41,8 +41,9 @@ struct COHORT_EXPORT LayerNormalizationOptions {
   std::string name;
   bool trainable = true;
 };
-// Computes the same formula with the mean and the variance over the last axis, for each example alone. It has no moving
-// averages, and computes the same in training and in inference. Weights, [channels]: gamma, beta.
+// Computes the formula of BatchNormalization, but mean and variance are those of one vector along the last axis. It has
+// no moving averages, and computes the same in training and in inference. Weights, [channels]: gamma (if scale), beta
+// (if center).
 COHORT_EXPORT LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
 
 }  // namespace cohort::keras

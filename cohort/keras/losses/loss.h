@@ -41,10 +41,10 @@ class COHORT_EXPORT Loss {
   const std::string& name() const { return name_; }
   Reduction reduction() const { return reduction_; }
 
-  // Returns one float32 value for each example. Its shape is [batch], or [batch, d1, ...] if predictions have more than
-  // two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is that of
-  // y_pred or one less; each loss below says which. Shapes that do not fit throw InvalidArgumentError; unknown shapes
-  // are checked when the step runs.
+  // Returns one float32 value for each example. The result has the shape [batch], or [batch, d1, ...] if y_pred has
+  // more than two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is
+  // that of y_pred or one less; the comments below say where it is one less. Throws InvalidArgumentError if the shapes
+  // do not fit. If a shape is not known yet, the step that runs the nodes throws it.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
   // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction), with Keras's
@@ -70,8 +70,9 @@ using LossPtr = std::shared_ptr<const Loss>;
 
 struct COHORT_EXPORT CrossentropyOptions {
   // true: predictions are logits; false: predictions are probabilities. If y_pred is the output of a Softmax op (for
-  // the binary loss: of a Sigmoid op), the loss uses the op's input in both cases, as Keras does. This is exact and
-  // does not saturate. If from_logits is true although y_pred is such an output, a warning is logged.
+  // the binary loss: of a Sigmoid op), the loss uses the op's input, whether from_logits is true or false, as Keras
+  // does. This is exact and does not saturate. If from_logits is true although y_pred is such an output, a warning is
+  // logged.
   bool from_logits = false;
   double label_smoothing = 0.0;  // in [0, 1]; not for sparse labels
   Reduction reduction = Reduction::kSumOverBatchSize;
@@ -95,15 +96,17 @@ struct COHORT_EXPORT HuberOptions {
 // -log p[label]. y_true is integer [batch] or [batch, 1] (floats with integer values are accepted), y_pred [batch,
 // classes]. A label outside of [0, classes) fails the step with InvalidArgumentError that names it.
 COHORT_EXPORT LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
-// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]; smoothing makes it t (1 - s) + s / classes.
+// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]. With label_smoothing s, t is replaced by t (1 -
+// s) + s / classes.
 COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
-// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). Smoothing makes t into t (1 - s) + s / 2.
+// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). With label_smoothing s, t is replaced by t (1 - s) + s /
+// 2.
 COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
 COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
 COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
 // Mean over the last axis of e^2 / 2 if |e| <= delta, else of delta |e| - delta^2 / 2, with e = t - p.
 COHORT_EXPORT LossPtr Huber(const HuberOptions& options = {});
-// Returns a loss of the program's own. `per_example` is called as its Loss::PerExample.
+// Returns a loss of the program's own. Its Loss::PerExample calls `per_example`.
 COHORT_EXPORT LossPtr LossFromFunction(std::string name,
                                        std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
                                        Reduction reduction = Reduction::kSumOverBatchSize);

@@ -37,11 +37,12 @@ class COHORT_EXPORT Metric {
   virtual MetricDirection direction() const { return MetricDirection::kNone; }
 
   virtual std::vector<MetricState> States() const = 0;
-  // Returns the values that one batch adds to the states, with the states' shapes and dtypes. y_true and y_pred are as
-  // for a loss of the same kind. sample_weight is as in Loss::Sums; if it is not valid, weights are 1.
+  // Returns the values that one batch adds to the states, with the states' shapes and dtypes. y_true, y_pred and
+  // sample_weight are as in Loss::Sums: the ranks of y_true and y_pred may differ by a last dimension of 1, and if
+  // sample_weight is not valid, weights are 1.
   virtual std::vector<Output> Increments(const Output& y_true, const Output& y_pred,
                                          const Output& sample_weight) const = 0;
-  // Returns the metric (a float scalar) from the values of the states. It is 0 if nothing has been counted.
+  // Returns the metric (a float scalar) from the values of the states. The result is 0 if nothing has been counted.
   virtual Output Result(const std::vector<Output>& states) const = 0;
 
   // Adds Increments to the variables `states` (one for each of States(), in order). When the returned node has run, all
@@ -72,7 +73,8 @@ COHORT_EXPORT MetricPtr Mean(const std::string& name = "mean");
 
 // The fraction of elements with y_true == y_pred.
 COHORT_EXPORT MetricPtr Accuracy(const std::string& name = "accuracy");
-// The fraction of elements with y_true == (y_pred > threshold): first over the last axis, then over the examples.
+// The fraction of elements with y_true == (y_pred > threshold). It is computed over the last axis for each example, and
+// then averaged over the examples.
 COHORT_EXPORT MetricPtr BinaryAccuracy(const std::string& name = "binary_accuracy", double threshold = 0.5);
 // The fraction of examples with argmax(y_true) == argmax(y_pred), for one-hot y_true. Of equal values, argmax takes the
 // first.
@@ -90,7 +92,9 @@ enum class Curve { kRoc, kPr };
 // The ways in which AUC sums the area between two thresholds.
 enum class SummationMethod { kInterpolation, kMinoring, kMajoring };
 struct COHORT_EXPORT AucOptions {
-  int num_thresholds = 200;  // more than 1: -1e-7, then i / (num_thresholds - 1), then 1 + 1e-7
+  // The number of thresholds, more than 1. The first is -1e-7, the last is 1 + 1e-7, and threshold i between them is
+  // i / (num_thresholds - 1).
+  int num_thresholds = 200;
   Curve curve = Curve::kRoc;
   SummationMethod summation_method = SummationMethod::kInterpolation;
   std::string name = "auc";
@@ -102,10 +106,11 @@ struct COHORT_EXPORT AucOptions {
 // an example.
 COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 
-// Returns a metric by one of Keras's names: "AUC", "categorical_accuracy", or a loss such as "mse", whose mean it is.
-// The metric has this name. "accuracy" (or "acc") depends on the shapes. It is binary if y_pred's last dimension is 1.
-// It is sparse if y_true has a lower rank or a last dimension of 1. Otherwise it is categorical. Throws
-// InvalidArgumentError that lists all names if there is no such metric.
+// Returns a metric by one of Keras's names: "AUC", "categorical_accuracy", or the name of a loss, such as "mse"; then
+// the metric is the mean of that loss. The metric has the name `name` in the logs. The shapes decide which metric
+// "accuracy" (or "acc") means: BinaryAccuracy if y_pred's last dimension is 1; else SparseCategoricalAccuracy if y_true
+// has a lower rank than y_pred or a last dimension of 1; else CategoricalAccuracy. Throws InvalidArgumentError that
+// lists all names if there is no such metric.
 COHORT_EXPORT MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape& y_pred);
 COHORT_EXPORT std::vector<std::string> MetricNames();
 

@@ -57,8 +57,8 @@ struct COHORT_EXPORT PolynomialDecayOptions {
   double power = 1.0;
   bool cycle = false;
 };
-// (initial - end) * (1 - step / decay_steps)^power + end, with `step` limited to decay_steps. If `cycle`, decay_steps
-// is instead multiplied by ceil(step / decay_steps), at least by 1.
+// (initial - end) * (1 - step / decay_steps)^power + end, with `step` limited to decay_steps. If `cycle`, `step` is not
+// limited; instead decay_steps is multiplied by max(1, ceil(step / decay_steps)).
 COHORT_EXPORT LearningRateSchedulePtr PolynomialDecay(const PolynomialDecayOptions& options);
 
 struct COHORT_EXPORT CosineDecayOptions {
@@ -68,9 +68,9 @@ struct COHORT_EXPORT CosineDecayOptions {
   double warmup_target = 0.0;  // used if warmup_steps > 0
   double warmup_steps = 0.0;
 };
-// initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha). If warmup_steps > 0, the rate first grows
-// linearly from initial to warmup_target during these steps. Then the decay begins: `step` counts from its begin, and
-// warmup_target replaces `initial` in the formula.
+// initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha), with `step` limited to decay_steps. If
+// warmup_steps > 0, the rate first grows linearly from initial to warmup_target during these steps. Then the decay
+// begins: `step` counts from its begin, and warmup_target replaces `initial` in the formula.
 COHORT_EXPORT LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
 
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last value.
@@ -85,7 +85,7 @@ class COHORT_EXPORT LearningRate {
  public:
   LearningRate(double value) : value_(value) {}
   LearningRate(LearningRateSchedulePtr schedule) : schedule_(std::move(schedule)) {}
-  double value() const { return value_; }  // if schedule() is null
+  double value() const { return value_; }  // used if schedule() is null
   const LearningRateSchedulePtr& schedule() const { return schedule_; }
 
  private:

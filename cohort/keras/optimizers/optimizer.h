@@ -1,7 +1,8 @@
 // Optimizers with Keras 3's names, arguments and defaults. An Optimizer is an immutable description that threads may
-// share. Make() adds an optimizer with its own variables to a graph. It is called once for each set of variables: once
-// for each replica, or once if replicas share variables. Optimizers differ in their update rule (train/update_rule.h).
-// The formulas in the comments are Keras's; g is the gradient and lr the learning rate.
+// share. Make() adds an optimizer with its own variables to a graph. If each replica has its own copies of the
+// variables, Make is called once for each replica; if replicas share variables, it is called once. Optimizers differ in
+// their update rule (train/update_rule.h). The formulas in the comments are Keras's; g is the gradient and lr the
+// learning rate.
 #pragma once
 
 #include <memory>
@@ -49,7 +50,7 @@ class COHORT_EXPORT GraphOptimizer {
   ops::Variable learning_rate_variable() const { return rate_variable_; }
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
   Output learning_rate() const { return learning_rate_; }
-  // Returns the variables that Keras saves, in its order: iterations, learning rate (if it is a variable), then the
+  // Returns the variables that Keras saves, in Keras's order: iterations, learning rate (if it is a variable), then the
   // slots (after Apply).
   std::vector<ops::Variable> variables() const;
 
@@ -68,9 +69,9 @@ class COHORT_EXPORT GraphOptimizer {
 // thread-safe. Programs and models share ownership (OptimizerPtr).
 class COHORT_EXPORT Optimizer {
  public:
-  // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. An empty
-  // `class_name` is an optimizer of the program's own. Requires: `rule` is not null; the options are in range and
-  // have a name.
+  // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. If
+  // `class_name` is empty, this is an optimizer of the program's own. Requires: `rule` is not null; the options are in
+  // range and have a name.
   Optimizer(std::string class_name, CommonOptions options, train::UpdateRulePtr rule, ConfigValue::Object config);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -93,7 +94,7 @@ class COHORT_EXPORT Optimizer {
 using OptimizerPtr = std::shared_ptr<const Optimizer>;
 
 // The functions that describe an optimizer throw InvalidArgumentError for numbers out of range. Every options struct
-// contains those of CommonOptions.
+// has the fields of CommonOptions.
 
 struct COHORT_EXPORT SGDOptions {
   LearningRate learning_rate = 0.01;
@@ -174,8 +175,8 @@ struct COHORT_EXPORT FtrlOptions {
 // q = a'^-p / lr + 2 (l2 + beta / (2 lr)); var = (clip(z, -l1, l1) - z) / q; a = a'
 COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
 
-// Describes an optimizer of the program's own. The powers of `rule` are computed from the iterations. Throws
-// InvalidArgumentError if `options` has no name or `rule` is null.
+// Describes an optimizer of the program's own. If `rule` has powers() (train/update_rule.h), they are computed from the
+// iterations. Throws InvalidArgumentError if `options` has no name or `rule` is null.
 COHORT_EXPORT OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options);
 
 // Returns an optimizer by Keras's name, in upper or lower case ("adam", "SGD"), with the defaults above. Throws
