@@ -96,11 +96,11 @@ struct COHORT_EXPORT HuberOptions {
 // -log p[label]. y_true is integer [batch] or [batch, 1] (floats with integer values are accepted), y_pred [batch,
 // classes]. A label outside of [0, classes) fails the step with InvalidArgumentError that names it.
 COHORT_EXPORT LossPtr SparseCategoricalCrossentropy(const SparseCrossentropyOptions& options = {});
-// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]. With label_smoothing s, t is replaced by t (1 -
-// s) + s / classes.
+// -sum_k t_k log p_k. t is one-hot or a distribution [batch, classes]. With label_smoothing = s, the loss uses
+// t (1 - s) + s / classes instead of t.
 COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options = {});
-// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). With label_smoothing s, t is replaced by t (1 - s) + s /
-// 2.
+// Mean over the last axis of -(t log p + (1 - t) log(1 - p)). With label_smoothing = s, the loss uses
+// t (1 - s) + s / 2 instead of t.
 COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
 COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
 COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
