@@ -29,6 +29,7 @@ target_compile_options(cohort_build_options INTERFACE -Wall -Wextra -Wno-unused-
 # it from another one, and cohort/graph/node_name.cc knows Cohort's own sources by "cohort/". Where CCACHE_BASEDIR is set,
 # ccache gives the compiler paths relative to the build folder.
 file(RELATIVE_PATH COHORT_RELATIVE_ROOT ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+string(REGEX REPLACE "/$" "" COHORT_RELATIVE_ROOT "${COHORT_RELATIVE_ROOT}")
 target_compile_options(cohort_build_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   $<$<BOOL:${COHORT_RELATIVE_ROOT}>:-fmacro-prefix-map=${COHORT_RELATIVE_ROOT}/=>)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
