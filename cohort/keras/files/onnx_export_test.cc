@@ -113,7 +113,9 @@ TEST_F(OnnxExportTest, OpsThatMoveValues) {
                     "GatherND",  "Where",  "GreaterOrEqual", "Less",  "LessOrEqual", "Greater", "Equal",  "Not",
                     "And",       "Or",     "Expand",         "Tile",  "Pad",         "Shape"}));
   for (const onnx::NodeProto& node : proto.graph().node()) {
-    if (node.op_type() == "Split" && node.input_size() == 1) EXPECT_EQ(node.output_size(), 3);
+    if (node.op_type() == "Split" && node.input_size() == 1) {
+      EXPECT_EQ(node.output_size(), 3);
+    }
   }
   EXPECT_EQ(proto.graph().output(0).type().tensor_type().shape().dim(1).dim_value(), 2);
 }

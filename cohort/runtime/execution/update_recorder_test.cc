@@ -98,17 +98,17 @@ const bool kRecorderOpsRegistered = [] {
   return true;
 }();
 
-constexpr int64_t kRows = 64;
+constexpr int64_t kTableRows = 64;
 constexpr int64_t kWidth = 3;
 const std::vector<std::string> kDense = {"w", "m", "v"};
 const std::vector<std::string> kSparse = {"table", "accum"};
 
-// A task of its own with variables "w", "m", "v" of [kWidth], "table", "accum" of [kRows, kWidth], all of them 1.
+// A task of its own with variables "w", "m", "v" of [kWidth], "table", "accum" of [kTableRows, kWidth], all of them 1.
 class UpdateRecorderTest : public testing::ExecutorFixture {
  protected:
   UpdateRecorderTest() {
     for (const std::string& name : kDense) Fill(name, Shape{kWidth});
-    for (const std::string& name : kSparse) Fill(name, Shape{kRows, kWidth});
+    for (const std::string& name : kSparse) Fill(name, Shape{kTableRows, kWidth});
   }
 
   void Observe() { task_->update_gate.SetObserver(kept_, milliseconds(20000)); }
@@ -154,7 +154,7 @@ class UpdateRecorderTest : public testing::ExecutorFixture {
   static AttrMap EdgeAttrs() {
     return {{"tensor_name", "x:0"}, {"edge", int64_t{0}}, {"send_device", "here"}, {"recv_device", "there"}};
   }
-  Output Sparse(const std::string& name) { return Handle(g_, name, Shape{kRows, kWidth}); }
+  Output Sparse(const std::string& name) { return Handle(g_, name, Shape{kTableRows, kWidth}); }
 
   // Makes the update of a record again.
   void Replay(const UpdateRecord& record) {
@@ -167,7 +167,7 @@ class UpdateRecorderTest : public testing::ExecutorFixture {
         const VariableId& id = record.variables.at(variable++);
         EXPECT_EQ(id.container, ResourceManager::kDefaultContainer);
         const bool dense = std::find(kDense.begin(), kDense.end(), id.name) != kDense.end();
-        builder.Input(Handle(*graph, id.name, dense ? Shape{kWidth} : Shape{kRows, kWidth}));
+        builder.Input(Handle(*graph, id.name, dense ? Shape{kWidth} : Shape{kTableRows, kWidth}));
         continue;
       }
       const Tensor& input = record.inputs.at(args.size());
@@ -192,7 +192,7 @@ Tensor RandomTensor(std::mt19937& random, const Shape& shape) {
 }
 Tensor RandomRows(std::mt19937& random, int64_t count) {
   Tensor rows(DType::kInt32, Shape{count});
-  for (int64_t i = 0; i < count; ++i) rows.data<int32_t>()[i] = static_cast<int32_t>(random() % kRows);
+  for (int64_t i = 0; i < count; ++i) rows.data<int32_t>()[i] = static_cast<int32_t>(random() % kTableRows);
   return rows;
 }
 
@@ -246,7 +246,7 @@ TEST_P(UpdateRecorderTest, ReplayedUpdatesGiveTheSameBits) {
   const auto values = AllValues();
   const auto replay = [&](auto begin, auto end) {
     for (const std::string& name : kDense) Fill(name, Shape{kWidth});
-    for (const std::string& name : kSparse) Fill(name, Shape{kRows, kWidth});
+    for (const std::string& name : kSparse) Fill(name, Shape{kTableRows, kWidth});
     for (auto set = begin; set != end; ++set) {
       for (const UpdateRecord& record : set->updates) Replay(record);
     }
@@ -321,8 +321,8 @@ TEST_P(UpdateRecorderTest, OfASetThatFailsInTheMiddleTheAppliedPartIsGiven) {
   const auto executor = Compile();
   Observe();
   const Tensor ones = Tensor::Vector<float>({1, 1, 1});
-  const Status status = Start(*executor, {ones, Tensor::Vector<int32_t>({2, kRows})}, 0)->Wait();
-  EXPECT_THAT(status.message(), HasSubstr(StrCat("indices[1] = ", kRows)));
+  const Status status = Start(*executor, {ones, Tensor::Vector<int32_t>({2, kTableRows})}, 0)->Wait();
+  EXPECT_THAT(status.message(), HasSubstr(StrCat("indices[1] = ", kTableRows)));
   const std::vector<UpdateSet> sets = kept_->sets();
   ASSERT_EQ(sets.size(), 1u);
   ASSERT_EQ(sets[0].updates.size(), 1u);
@@ -406,7 +406,7 @@ TEST_P(UpdateRecorderTest, AFailedStepEndsAfterItsObserverHasReturned) {
     ops::ResourceScatterAdd(Sparse("table"), Arg(DType::kInt32, 1), ops::Const(g_, 1.0f));
   }
   const auto executor = Compile();
-  const auto step = Prepare({Tensor::Vector<float>({1, 1, 1}), Tensor::Vector<int32_t>({2, kRows})}, 1);
+  const auto step = Prepare({Tensor::Vector<float>({1, 1, 1}), Tensor::Vector<int32_t>({2, kTableRows})}, 1);
   int sets = 0;
   bool had_ended = false;
   const auto observer = std::make_shared<CalledWithUpdates>([&] {
@@ -416,7 +416,7 @@ TEST_P(UpdateRecorderTest, AFailedStepEndsAfterItsObserverHasReturned) {
   });
   task_->update_gate.SetObserver(observer, milliseconds(20000));
   Start(*executor, *step);
-  EXPECT_THAT(step->Wait().message(), HasSubstr(StrCat("indices[1] = ", kRows)));
+  EXPECT_THAT(step->Wait().message(), HasSubstr(StrCat("indices[1] = ", kTableRows)));
   EXPECT_EQ(sets, 1);
   EXPECT_FALSE(had_ended);
 }
