@@ -19,7 +19,8 @@
 namespace cohort::collective {
 
 // The record of one group at one process. GroupCore owns it, reports events to it, and acts on its answers. It sends no
-// messages and makes no callbacks, except to `reach` and the lookup. Thread-safe.
+// messages. The only functions of others that it calls are `reach` (AwaitAll) and the lookup (SetLastHeardLookup).
+// Thread-safe.
 class Membership {
  public:
   using Clock = std::chrono::steady_clock;
@@ -105,7 +106,7 @@ class Membership {
   // The processes that have not joined, and those of them that are lost.
   struct Missing {
     std::vector<std::string> all, lost;
-    Clock::time_point given_up = Clock::time_point::max();  // when the wait for the first lost process ends
+    Clock::time_point given_up = Clock::time_point::max();  // the earliest end of a wait for one of `lost`
   };
 
   int FindProcess(const std::shared_ptr<Connection>& connection) const COHORT_REQUIRES(mu_);  // -1: none

@@ -41,8 +41,8 @@ class COHORT_EXPORT Buffer {
 
   Buffer(void* data, size_t size, MemorySpace space) : data_(data), size_(size), space_(space) {}
   virtual ~Buffer() = default;
-  // Frees the memory and the buffer. (A slice of an arena unpins its arena instead, and is used again.) Called when the
-  // last reference is gone.
+  // Called when the last reference is gone. Frees the memory and this object. (A slice of an arena frees neither. It
+  // only stops keeping its arena alive, and the same run may hand it out again.)
   virtual void Destroy() = 0;
 
   void* data_;

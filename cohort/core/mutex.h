@@ -56,8 +56,8 @@ class COHORT_SCOPED_CAPABILITY COHORT_EXPORT MutexLock {
 };
 
 // A condition variable for Mutex. All waits may end without a notification, so call them in a loop that tests the
-// condition. Wait has no time limit. Use it only if the variable is notified also when the event that is waited for can
-// no longer come.
+// condition. Wait has no time limit. So use Wait only if some thread notifies in both cases: when the condition becomes
+// true, and when it can never become true any more.
 class COHORT_EXPORT CondVar {
  public:
   void Wait(Mutex& mu) COHORT_REQUIRES(mu) {
@@ -65,8 +65,8 @@ class COHORT_EXPORT CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Waits like Wait, but at most until `deadline`. Returns false if `deadline` has passed, else true. WaitFor does the
-  // same with a duration.
+  // Waits like Wait, but at most until `deadline`. Returns false if `deadline` has passed, else true. If the system
+  // clock is set during the wait, the deadline moves by the same time. WaitFor does the same with a duration.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     // The wait uses the system clock, because ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.

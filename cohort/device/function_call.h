@@ -30,7 +30,7 @@ class CompiledFunction {
 };
 
 // Compiles functions for kernels, which call Compile in their constructors. The plan of a partition owns the compiler.
-// The kernels in the functions use the same one. Not thread-safe.
+// The kernels inside of compiled functions use the same compiler. Not thread-safe.
 class FunctionCompiler {
  public:
   virtual ~FunctionCompiler() = default;

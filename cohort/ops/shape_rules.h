@@ -44,15 +44,15 @@ Shape ResolveReshape(const Shape& from, const Shape& wanted);
 // Returns `shape` without the dimensions `axes`, or without all dimensions of 1 if `axes` is empty. An unknown
 // dimension in `axes` is taken to be 1. Throws InvalidArgumentError if a dimension in `axes` is not 1.
 Shape SqueezedShape(const Shape& shape, const std::vector<int64_t>& axes);
-// Returns the sizes of a split of a dimension of `total`. A size of -1 is replaced by the rest of `total`. Throws
-// InvalidArgumentError if the sizes do not add up.
+// Returns `sizes`, into which a dimension of size `total` is split. If one size is -1, replaces it by the rest of
+// `total`. Throws InvalidArgumentError for a second -1, for another negative size, and if the sizes do not add up.
 std::vector<int64_t> ResolveSplit(std::vector<int64_t> sizes, int64_t total);
 // Return the shapes of the results of Slice and Pad. `paddings` has the elements of the tensor [rank, 2]. Dimensions of
 // `in` may be unknown. Throw InvalidArgumentError for arguments that do not fit.
 Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std::vector<int64_t>& size);
 Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings);
-// Returns a permutation of `rank` dimensions without negative numbers. Throws InvalidArgumentError if `perm` is not a
-// permutation.
+// Returns `perm` with `rank` added to each negative element. Throws InvalidArgumentError if this is not a permutation
+// of `rank` dimensions.
 std::vector<int> CheckedPermutation(const std::vector<int64_t>& perm, int rank);
 // Returns the number of elements of Range(start, limit, delta): ceil(|limit - start| / |delta|). Requires: the three
 // are scalars of the same dtype. Throws InvalidArgumentError for a delta of 0 or of the wrong sign, and for a dtype

@@ -57,7 +57,7 @@ COHORT_EXPORT Node* ResourceApplyCenteredRMSProp(Output var, Output mg, Output m
 struct COHORT_EXPORT FtrlScalars {
   Output lr, l1, l2, lr_power;
 };
-// a' = accum + g^2;  linear += g - (a'^-p - accum^-p) / lr var, p = lr_power;  q = a'^-p / lr + 2 l2;
+// a' = accum + g^2;  linear += g - (a'^-p - accum^-p) var / lr, p = lr_power;  q = a'^-p / lr + 2 l2;
 // var = (clip(linear, -l1, l1) - linear) / q;  accum = a'
 COHORT_EXPORT Node* ResourceApplyFtrl(Output var, Output accum, Output linear, Output grad, const FtrlScalars& scalars,
                                       const NodeName& name = "");

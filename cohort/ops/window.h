@@ -39,8 +39,9 @@ struct WindowExtent {
 std::array<int64_t, 2> SpatialAttr(const std::vector<int64_t>& values, const char* attr);
 // Throws UnimplementedError for an order other than NHWC.
 void CheckChannelsLast(const std::string& data_format);
-// Reads the attribute explicit_paddings into attrs.before and attrs.after. It has two numbers, before and after, for
-// each of the four dimensions. Throws InvalidArgumentError for paddings that do not go with `attrs.padding`.
+// Reads the attribute explicit_paddings into attrs.before and attrs.after. If `attrs.padding` is EXPLICIT, it has two
+// numbers, before and after, for each of the four dimensions. Otherwise it is empty. Throws InvalidArgumentError for
+// other paddings, for a negative number, and for a padding of batch or channels.
 void ReadExplicitPaddings(const std::vector<int64_t>& paddings, WindowAttrs& attrs);
 
 // Returns the window of a convolution. `source` is a Node or a ShapeContext. Throws what CheckChannelsLast, SpatialAttr
@@ -82,7 +83,8 @@ WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int
 Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& filter, bool depthwise);
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input);
 
-// Adds a node of `op` and returns its output. Copies those window attributes of the differentiated node that `op` has.
+// Adds a node of `op` and returns its output. The node gets the window attributes of the
+// differentiated node, except those that `op` does not have.
 Output WithSameWindows(GradientContext& c, const char* op, const std::vector<Output>& inputs);
 
 }  // namespace cohort::ops

@@ -25,10 +25,10 @@ class TaskClient {
   // Returns the full name of the task: "/job:ps/replica:0/task:0".
   virtual const std::string& name() const = 0;
   virtual const std::vector<DeviceAttributes>& devices() const = 0;
-  // Compiles an executable on the task and keeps it there until CloseSession. Throws what the compilation throws. If
-  // the task is in another process, throws UnavailableError if the task is lost, DeadlineExceededError if it does not
-  // answer in time, and AbortedError if it can be reached again after a restart or a lost connection, because its state
-  // for the session is gone.
+  // Compiles an executable on the task and keeps it there until CloseSession. Throws what the compilation throws. For
+  // another process, throws also DeadlineExceededError if the task does not answer in time, and UnavailableError if the
+  // task is lost. Throws AbortedError instead if the task was lost before the call but can be reached again. Then the
+  // session cannot go on, and the program needs a new one.
   virtual void Register(ExecutableSpec spec) = 0;
   // Starts a step. Does not throw. Calls `done` once, on any thread, perhaps before StartStep returns: when the step
   // has ended, when the task is lost, or when the step was cancelled.

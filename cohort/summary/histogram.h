@@ -27,8 +27,8 @@ class COHORT_EXPORT Histogram {
 
   // Throws InvalidArgumentError for NaN or infinity.
   void Add(double value);
-  // Adds every element of a float, integer or bool tensor. Throws InvalidArgumentError for other dtypes, and for NaN or
-  // infinity; the elements before such a value are then added.
+  // Adds every element of a float, integer or bool tensor. Throws InvalidArgumentError for other dtypes, and for an
+  // element that is NaN or infinity. The elements before it remain added.
   void Add(const Tensor& values);
   // Returns the histogram in the form of a summary. Empty buckets that follow each other are joined to one, which has
   // the last of their limits. If no value was added, there is one empty bucket.

@@ -40,10 +40,11 @@ struct COHORT_EXPORT PreparedSession {
   std::string restored;  // prefix of the restored checkpoint; "" if nothing was restored
 };
 
-// The caller owns it. Only one thread at a time may use it. `graph`, `scaffold` and `coordinator` must outlive it.
+// A Supervisor makes and owns it, or a program that has no Supervisor. Only one thread at a time may use it. `graph`,
+// `scaffold` and `coordinator` must outlive it.
 class COHORT_EXPORT SessionManager {
  public:
-  // Requires: the scaffold is finalized before another function is called.
+  // Requires: the scaffold is finalized before any other function of this object is called.
   SessionManager(const Graph& graph, const Scaffold& scaffold, Coordinator& coordinator,
                  SessionManagerOptions options = {});
 

@@ -25,7 +25,7 @@ struct COHORT_EXPORT TaskFlags {
   std::string worker_hosts;       // "host:port,host:port"
   std::string job_name;           // "ps" or "worker"
   std::optional<int> task_index;  // default: 0
-  std::string bind;               // "host:port" to listen on, if that is not the address in the hosts
+  std::string bind;               // "host:port" to listen on; "": the address of this task in the cluster
   bool allow_insecure = false;    // allow connections without TLS to other machines
   std::optional<std::chrono::milliseconds> orphan_timeout;  // ServerOptions::orphan_timeout
   std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
@@ -33,8 +33,9 @@ struct COHORT_EXPORT TaskFlags {
 
 // Removes the flags of TaskFlags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". A dash in a flag's name
 // means the same as an underscore. Other words stay in `argv` in their order, and `*argc` becomes their number. Words
-// after "--" stay. Throws InvalidArgumentError for a value that is missing or invalid, and for a flag whose name
-// differs from one of them by one or two letters ("--task_idex"); the error names the flag.
+// after "--" stay. Throws InvalidArgumentError for a value that is missing or invalid. Throws it also for an unknown
+// flag of at least six letters that differs from one of these flags by one or two letters ("--task_idex"). The error
+// names the flag.
 COHORT_EXPORT TaskFlags TakeTaskFlags(int* argc, char** argv);
 // Returns one line for each flag, for a program's --help.
 COHORT_EXPORT std::string TaskFlagsHelp();
@@ -63,10 +64,10 @@ struct COHORT_EXPORT Task {
 };
 
 // Finds the task and starts its server. If the flags have hosts, the hosts are the cluster, the flags give job and
-// index, and TF_CONFIG is ignored. Otherwise the cluster, job and index are TF_CONFIG's; a job or index in the flags
-// must then be equal to that of TF_CONFIG, or replaces it if TF_CONFIG has none. Throws InvalidArgumentError if job or
-// index is unknown or not equal, if there is a job or index but no cluster, and for an evaluator. Throws what Server's
-// constructor throws.
+// index, and TF_CONFIG is ignored. Otherwise the cluster is TF_CONFIG's. If TF_CONFIG has a job, it is taken, and a job
+// in the flags must be equal to it. If TF_CONFIG has none, the job of the flags is taken. The same holds for the index.
+// Throws InvalidArgumentError if job or index is unknown or not equal, if there is a job or index but no cluster, and
+// for an evaluator. Throws what Server's constructor throws.
 COHORT_EXPORT Task StartTask(const TaskFlags& flags);
 
 }  // namespace cohort::train

@@ -22,9 +22,10 @@ namespace cohort {
 class LeaseTable {
  public:
   // `on_ended` is called once for each lease that ends before Stop, on the thread that calls End or OnGone, or on the
-  // table's own thread. It must be quick. A lease that has ended stays in the table until Erase. `on_count` is called
-  // under the table's lock when the number of leases in the table has changed, and by each Stop; it must not call the
-  // table. If the reconnect limit is zero, a lease ends when its client's last connection has closed.
+  // table's own thread. It must be quick. A lease that has ended stays in the table until Erase. `on_count` is given
+  // the number of leases in the table, for the ChiefWatch: after training is done, the task serves until this number is
+  // 0. It is called under the table's lock when the number has changed, and by each Stop; it must not call the table.
+  // If the reconnect limit is zero, a lease ends when its client's last connection has closed.
   LeaseTable(std::chrono::milliseconds reconnect_limit, std::function<void(uint64_t session)> on_ended,
              std::function<void(size_t count)> on_count)
       : reconnect_limit_(reconnect_limit), on_ended_(std::move(on_ended)), on_count_(std::move(on_count)) {}

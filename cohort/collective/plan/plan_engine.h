@@ -14,12 +14,12 @@
 
 namespace cohort::collective {
 
-// Serves every group that no other engine serves. Each local member has its own runs of plans; also members of one
-// process exchange messages. The group owns the engine. Thread-safe. It has no threads: plans run on the threads that
-// begin calls or deliver messages, and on the group's workers.
+// Serves every group that no other engine serves. Each local member has its own runs of plans. Members of the same
+// process exchange messages too, but without a connection. The group owns the engine. Thread-safe. It has no threads:
+// plans run on the threads that begin calls or deliver messages, and on the group's workers.
 class PlanEngine final : public CollectiveEngine {
  public:
-  // Throws FailedPreconditionError if no backend has registered its reductions.
+  // Throws FailedPreconditionError if no backend has registered reductions for the host.
   explicit PlanEngine(EngineHost& host);
 
   Algorithm AlgorithmOf(DType dtype, int64_t bytes) const override;

@@ -30,9 +30,10 @@ struct COHORT_EXPORT ImageDataset {
 // if there are not as many labels as images. Throws also what ReadIdxImages and ReadIdxLabels throw.
 COHORT_EXPORT ImageDataset LoadFashionMnist(const std::string& dir);
 
-// Returns images of smooth blobs that are shifted, scaled and noisy. A class has two kinds of images. A softmax
-// classifier gets about nine of ten right, and a network with hidden layers gets more. The images are equal for equal
-// seeds on every machine, and image i does not depend on the counts.
+// Returns generated images. Each class has two patterns of smooth blobs. An image is one of the two patterns of its
+// class, shifted, with a brightness of its own, and noisy. A softmax classifier gets about nine of ten right, and a
+// network with hidden layers gets more. The images are equal for equal seeds on every machine, and image i does not
+// depend on the counts.
 COHORT_EXPORT ImageDataset GeneratedImages(uint64_t seed, int64_t train_n, int64_t test_n);
 
 }  // namespace cohort::data

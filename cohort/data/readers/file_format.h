@@ -26,8 +26,8 @@ class FileReader {
 class FileFormat {
  public:
   virtual ~FileFormat() = default;
-  virtual std::string kind() const = 0;  // the name of the stage
-  virtual std::string Parameters() const = 0;
+  virtual std::string kind() const = 0;        // the name of the stage
+  virtual std::string Parameters() const = 0;  // see DatasetNode::Parameters
   virtual const ElementSpec& spec() const = 0;
   // Opens a file. Throws the errors of core/file.h.
   virtual std::unique_ptr<FileReader> Open(const std::string& path) const = 0;

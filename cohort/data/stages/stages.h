@@ -1,5 +1,6 @@
 // The functions that make stages. dataset.h says what the stages do. Each function throws InvalidArgumentError for
-// invalid parameters. A comment above a group of functions names their source.
+// invalid parameters. A comment above a group of functions names the file in which they
+// are defined.
 #pragma once
 
 #include <optional>

@@ -172,8 +172,9 @@ struct LayerCall;
 // Immutable, and cheap to copy.
 class COHORT_EXPORT LayerTensor {
  public:
-  // `model` is the built model in which the value was looked up, or null. If it is not null, the value keeps the model
-  // alive, and a new model that is made with the value begins with copies of that model's weights.
+  // `model` is the built model from which the program took the value (such as with ModelLayer::output), or null. If it
+  // is not null, the value keeps the model alive, and a new model that is made with the value begins with copies of
+  // that model's weights.
   LayerTensor(std::shared_ptr<const LayerCall> call, int index, LayerInput spec,
               std::shared_ptr<ModelState> model = nullptr)
       : call_(std::move(call)), index_(index), spec_(std::move(spec)), model_(std::move(model)) {}

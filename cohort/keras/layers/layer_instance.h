@@ -1,5 +1,5 @@
-// LayerInstance: adds a model's layers to a graph once: for training or for inference, and for one replica. A
-// WeightStore provides their variables. Internal to keras/.
+// LayerInstance: the layers of a model, added to a graph once. They are added for training or for inference, and for
+// one replica. A WeightStore provides their variables. Internal to keras/.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace cohort::keras {
 struct ModelWeight {
   std::string path;   // "dense/kernel"
   std::string layer;  // path of its layer, "dense"
-  WeightSpec spec;    // its `trainable` is the layer's declaration
+  WeightSpec spec;    // spec.trainable is what the layer declared; freezing does not change it
   bool trainable;     // false if spec.trainable is false or the layer is frozen
   ops::Variable variable;
 };
@@ -28,7 +28,8 @@ struct ModelWeight {
 std::vector<size_t> WeightsBelow(const std::vector<ModelWeight>& weights, const std::string& layer);
 
 // The weights of one replica. A weight is made when a layer first asks for it. weights() has the order in which they
-// were made. ModelEngine owns it. Used by one thread at a time.
+// were made. ModelEngine owns the stores of a model. Functions that add layers to a graph of their own make a store for
+// the time of the call. Used by one thread at a time.
 class WeightStore {
  public:
   // `prefix` is put before the names of variables. Variables are made through the current variable creators of `graph`.
@@ -74,7 +75,8 @@ class WeightUpdates {
   std::vector<Update> all_;
 };
 
-// Adds layers and collects their results. ModelEngine or StepParts owns it. Used by the thread that builds the graph.
+// Adds layers and collects their results. ModelEngine, StepParts, or the function that adds the layers owns it. Used by
+// the thread that builds the graph.
 class LayerInstance {
  public:
   struct LayerValues {
@@ -111,6 +113,7 @@ class LayerInstance {
   Graph& graph() const { return weights_.graph(); }
   bool training() const { return options_.training; }
   distribute::ReplicaContext* replica() const { return options_.replica; }
+  // Returns `value` in the dtype `compute_dtype`. Adds a cast if it has another dtype.
   Output Computed(Output value) const;
   // Returns the results of each layer, in the order of calls. Inner layers come before the layers that contain them.
   const std::vector<LayerValues>& values() const { return values_; }

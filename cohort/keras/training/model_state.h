@@ -49,8 +49,9 @@ class ModelState {
   const LayerGraph& layers() const { return *layers_; }
   std::shared_ptr<const LayerGraph> shared_layers() const { return layers_; }
 
-  // Returns the results of layers().steps()[step], from which a new model can be made. Each call returns the same
-  // values. `self` points to this ModelState; the results keep it alive. Requires: EngineFor has returned.
+  // Returns the results of layers().steps()[step], which is one call of a layer. A new model can be made from them.
+  // Each call returns the same values. `self` points to this ModelState; the results keep it alive. Requires: EngineFor
+  // has returned.
   std::vector<LayerTensor> ValuesOf(const std::shared_ptr<ModelState>& self, size_t step);
   // Returns the path of `layer`: "dense_1". Throws InternalError if the model does not have this layer itself (a layer
   // of an inner model does not count).
@@ -70,8 +71,8 @@ class ModelState {
   // Returns the step of training or of evaluation, for targets of these dtypes and shapes. Makes the step at the first
   // call after Compile. If later targets do not fit, makes a new step of evaluation, but throws InvalidArgumentError
   // for a step of training. The first training step since Compile decides which layers are frozen, for training and for
-  // evaluation, until the next Compile. Before the first training step, a step of evaluation obeys the layers as they
-  // are. Requires: CompiledEngine has returned.
+  // evaluation, until the next Compile. Before the first training step, makes a new step of evaluation if layers were
+  // frozen or freed since the last one was made. Requires: CompiledEngine has returned.
   const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
   // Returns the step that Step has made since the last Compile, or null if it has made none.
   const StepFunction* MadeStep(bool training) const { return (training ? train_ : test_).get(); }
@@ -84,7 +85,7 @@ class ModelState {
 
  private:
   void ResolveCompiled();
-  // Copies the weights that begin with the weights of other models.
+  // Gives the layers that came from other models the values that their weights have there.
   void InheritWeights(ModelEngine& engine) const;
   // Warns once if layers were frozen or freed since the training step was made.
   void WarnOfFrozenLayers();

@@ -15,8 +15,9 @@ class SequentialRun final : public StepRun {
 
   // Runs a step on the calling thread, a part of it perhaps on the compute thread. Then gives the run back to the pool
   // and returns the outcome. It may wait for the update gate, for the compute thread and for the stream. The waits for
-  // the compute thread and the stream end because no kernel of the plan waits. The wait for the gate ends because
-  // the thread that closes the gate opens it again, or gives up when UpdateGate::Close reaches its timeout.
+  // the compute thread and the stream end because no kernel of the plan waits. The wait for the gate ends, too: a
+  // thread that has closed the gate opens it again, and a thread that still waits in UpdateGate::Close gives up at its
+  // timeout.
   Status Run(const StepInfo& step);
   // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
   // calls `done`. The rest is as in Executor::RunAsync.
@@ -33,12 +34,12 @@ class SequentialRun final : public StepRun {
   // the step.
   void RunToEnd(size_t from, StepThread thread);
   void MoveToComputeThread(size_t from);
-  // If the step was started with Run, waits for the gate and returns true. Otherwise returns false if node `index` must
-  // wait for the gate. When the gate opens, the compute thread continues the step, so the caller must not touch it any
-  // more.
+  // Lets the step into the gate before node `index`, and returns true if the step is inside. If the step was started
+  // with Run, waits for that. Otherwise returns false instead of waiting. When the gate opens, the compute thread then
+  // continues the step. After it has returned false, the caller must not touch this object any more.
   bool PassGate(size_t index);
-  // Called when all nodes have run. On a device with streams: when all have enqueued their work; it then ends the step
-  // after that work.
+  // Ends the step. Called when all nodes have run or the step has failed. If EndsOnStream(), the nodes may have only
+  // enqueued their work; then the step ends later, on the compute thread, when this work has run.
   void EndStep();
   void Finish();
 

@@ -12,7 +12,8 @@ namespace cohort {
 // All offsets and the total are multiples of this number.
 constexpr size_t kArenaAlignment = 64;
 
-// A value of `bytes` bytes that exists from time `first` to time `last`, both included.
+// A value of `bytes` bytes that exists from time `first` to time `last`, both included. The time is any number that
+// grows during a step. ArenaPlanner takes the index of the node that runs.
 struct Lifetime {
   size_t bytes = 0;
   int32_t first = 0;

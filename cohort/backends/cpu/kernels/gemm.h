@@ -65,8 +65,8 @@ struct GemmRowsBody {
   }
 };
 
-// The matrix product for one element type. The constructor chooses the loop for this processor. A kernel owns it.
-// Thread-safe.
+// The matrix product for one element type. The constructor chooses the version of GemmRowsBody for this processor (see
+// Widest). A kernel owns it. Thread-safe.
 template <typename T>
 class Gemm {
  public:

@@ -29,7 +29,8 @@ constexpr A Highest() {
     return std::numeric_limits<A>::max();
 }
 
-// A sum. The sums of the blocks of a long row are added in the type Total.
+// A sum. RowBody cuts a long row into blocks. It sums each block in the type Accumulator, and adds these sums in the
+// type Total.
 struct SumReducer {
   template <typename T>
   using Accumulator = Wide<T>;
@@ -152,8 +153,8 @@ struct RowBody {
   }
 };
 
-// Computes result[j] = Join(result[j], the reduction over rows of in[row * stride + j]) for j < n. Requires: `block`
-// has room for n elements.
+// Computes result[j] = Join(result[j], the reduction over rows of in[row * stride + j]) for j < n. `block` is memory
+// for partial results, used only if there are more than kRows rows. Requires: it then has room for n elements.
 template <typename R, typename T>
 struct ColumnBody {
   using A = typename R::template Accumulator<T>;

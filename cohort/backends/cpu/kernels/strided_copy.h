@@ -41,9 +41,9 @@ class StridedLayout {
   size_t rank() const { return rank_; }
   const Dim& dim(size_t i) const { return dims_[i]; }
 
-  // If source and target are contiguous along different dimensions, and both dimensions have at least kTile elements,
-  // copying in square tiles is faster. In this case, moves the source's contiguous dimension to the last place but one
-  // and returns true. Otherwise changes nothing and returns false.
+  // If the target is contiguous along the last dimension and the source along another one, and both dimensions have at
+  // least kTile elements, copying in square tiles is faster. In this case, moves the source's contiguous dimension to
+  // the place directly before the last dimension and returns true. Otherwise changes nothing and returns false.
   bool PrepareTiles() {
     if (rank_ < 2 || dims_[rank_ - 1].from == 1 || dims_[rank_ - 1].to != 1 || dims_[rank_ - 1].size < kTile)
       return false;
