@@ -13,6 +13,11 @@
 #else
 #define COHORT_TSA(x)
 #endif
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define COHORT_WAITS_BY_SYSTEM_CLOCK  // see CondVar::WaitUntil
+#endif
+#endif
 #define COHORT_CAPABILITY(x) COHORT_TSA(capability(x))
 #define COHORT_SCOPED_CAPABILITY COHORT_TSA(scoped_lockable)
 #define COHORT_GUARDED_BY(x) COHORT_TSA(guarded_by(x))
@@ -65,16 +70,19 @@ class COHORT_EXPORT CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Waits like Wait, but at most until `deadline`. Returns false if `deadline` has passed, else true. If the system
-  // clock is set during the wait, the deadline moves by the same time. WaitFor does the same with a duration.
+  // Waits like Wait, but at most until `deadline`. Returns false if `deadline` has passed, else true. WaitFor does the
+  // same with a duration.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point deadline) COHORT_REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    // The wait uses the system clock, because ThreadSanitizer of clang 14 does not know pthread_cond_clockwait.
+#ifdef COHORT_WAITS_BY_SYSTEM_CLOCK
+    // ThreadSanitizer of clang 14 does not know pthread_cond_clockwait, which waits by the steady clock.
     const auto left = deadline - std::chrono::steady_clock::now();
-    const bool in_time =
-        cv_.wait_until(lock, std::chrono::system_clock::now() +
-                                 std::chrono::duration_cast<std::chrono::system_clock::duration>(left)) ==
-        std::cv_status::no_timeout;
+    cv_.wait_until(
+        lock, std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
+    const bool in_time = std::chrono::steady_clock::now() < deadline;
+#else
+    const bool in_time = cv_.wait_until(lock, deadline) == std::cv_status::no_timeout;
+#endif
     lock.release();
     return in_time;
   }

@@ -79,6 +79,20 @@ TEST_F(ModelSavingTest, ALoadedModelGoesOnAsTheSavedOne) {
   EXPECT_EQ(loaded.Evaluate(Counting(Shape{4, 2}), Counting(Shape{4, 1}), {.verbose = 0})[1].first, "mae");
 }
 
+TEST_F(ModelSavingTest, ALearningRateThatIsSetAfterTheLoadStays) {
+  const auto model = Small();
+  Train(*model, 3);
+  model->Save(Path("rate.keras"));
+  Model loaded = LoadModel(Path("rate.keras"));
+  loaded.SetLearningRate(0.25);
+  loaded.Save(Path("again.keras"));
+  EXPECT_FLOAT_EQ(static_cast<float>(LoadModel(Path("again.keras")).GetLearningRate()), 0.25f);
+  model->SetLearningRate(0.25);
+  EXPECT_EQ(Train(loaded, 2), Train(*model, 2));
+  EXPECT_FLOAT_EQ(static_cast<float>(loaded.GetLearningRate()), 0.25f);
+  EXPECT_EQ(Weights(loaded), Weights(*model)) << "the slots came from the file";
+}
+
 TEST_F(ModelSavingTest, WithoutHowItWasCompiled) {
   const auto model = Small();
   model->Save(Path("compiled.keras"));

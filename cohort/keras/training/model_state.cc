@@ -225,16 +225,17 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
   const std::function<void(StepContext&)>& own = training ? compile_options_->train_step : compile_options_->test_step;
   const std::function<void(StepContext&)> body = own ? own : training ? DefaultTrainStep : DefaultTestStep;
   if (train_ == nullptr) engine().UpdateTrainable();
+  // A program may have set the learning rate since the file was loaded.
+  const std::vector<Tensor> state = training && !waiting_state_.empty() ? OptimizerState() : std::vector<Tensor>();
   step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
-  if (training && !waiting_state_.empty()) {
-    SetOptimizerState(std::exchange(waiting_state_, {}), "the file that was loaded");
-  }
+  if (!state.empty()) SetOptimizerState(state, "the file that was loaded");
   return *step;
 }
 
 std::vector<Tensor> ModelState::OptimizerState() {
-  if (!waiting_state_.empty()) return waiting_state_;
-  return ReadVariables(engine().session(), engine().optimizer()->variables());
+  std::vector<Tensor> values = ReadVariables(engine().session(), engine().optimizer()->variables());
+  for (size_t slot = values.size(); slot < waiting_state_.size(); ++slot) values.push_back(waiting_state_[slot]);
+  return values;
 }
 
 bool ModelState::SetOptimizerState(const std::vector<Tensor>& values, const std::string& where) {
