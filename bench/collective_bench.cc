@@ -319,8 +319,9 @@ Flags Parse(int argc, char** argv) {
       std::fprintf(
           asked ? stdout : stderr,
           "usage: collective_bench [--sides=in_process,grpc,grpc_alone,gloo] [--members=2,4] [--bytes=4096,...,0]\n"
-          "         [--algorithm=auto|ring|direct|halving_doubling|doubling|hierarchical|gloo] [--segment=BYTES]\n"
-          "         [--before=BYTES] [--effort=1] [--limit_s=60]\n"
+          "         [--algorithm=NAME] [--segment=BYTES] [--before=BYTES] [--effort=1] [--limit_s=60]\n"
+          "  --algorithm=NAME  auto, or a name of cohort/collective/algorithm.h, such as ring; an error lists all "
+          "names\n"
           "  --bytes=0         measure a mix of sizes\n"
           "  --segment=BYTES   the largest message (default: chosen by what was measured)\n"
           "  --before=BYTES    first reduce so many bytes many times\n"
