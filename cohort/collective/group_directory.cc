@@ -136,7 +136,6 @@ void GroupDirectory::Add(const std::shared_ptr<GroupCore>& core) {
   std::vector<EarlyJoin> waiting;
   const GroupRef ref = core->membership().ref();
   FailEarlierGenerations(ref, core->members().own_task());
-  failures_->OnJoined(ref);
   core->SetFailures(failures_);
   Status over;
   {
@@ -160,6 +159,7 @@ void GroupDirectory::Add(const std::shared_ptr<GroupCore>& core) {
       it = early_joins_.erase(it);
     }
   }
+  failures_->OnJoined(ref);
   if (!over.ok()) core->Fail(over);
   for (const EarlyJoin& early : waiting) core->OnJoin(early.connection, early.join);
 }

@@ -43,6 +43,19 @@ struct Line {
 
 const FitOptions kQuiet = {.batch_size = 16, .epochs = 1, .verbose = 0};
 
+TEST(ModelTest, ACompileThatThrowsLeavesTheModelAsItWas) {
+  const Line line;
+  Sequential model({Input(Shape{1}), Dense(1)});
+  model.Compile({.optimizer = SGD({.learning_rate = 0.3}), .loss = "mse"});
+  const double first = LogOf(model.TrainOnBatch({line.x, line.y}), "loss");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Compile({.optimizer = "adam", .loss = {"mse", "mae"}});
+              }),
+              AllOf(HasSubstr("expected one loss"), HasSubstr("got 2")));
+  EXPECT_LT(LogOf(model.TrainOnBatch({line.x, line.y}), "loss"), first);
+  EXPECT_EQ(model.Iterations(), 2);
+}
+
 TEST(ModelTest, ALineIsLearned) {
   const Line line;
   Sequential model({Dense(1)});  // the input shape comes with the data

@@ -152,17 +152,22 @@ void ModelState::Compile(const CompileOptions& options) {
   if (std::none_of(losses.begin(), losses.end(), [](const LossArgument& loss) { return bool(loss); })) {
     throw InvalidArgumentError("[keras/compile] expected a loss; got none");
   }
+  std::unique_ptr<const CompiledModel> compiled = built() ? Resolved(options) : nullptr;
   compile_options_ = options;
-  compiled_.reset();
+  compiled_ = std::move(compiled);
   train_.reset();
   test_.reset();
   warned_of_frozen_ = false;
   waiting_state_.clear();
-  if (built()) ResolveCompiled();
+  if (compiled_ != nullptr) engine().SetOptimizer(*compiled_->optimizer);
 }
 
 void ModelState::ResolveCompiled() {
-  const CompileOptions& options = *compile_options_;
+  compiled_ = Resolved(*compile_options_);
+  engine().SetOptimizer(*compiled_->optimizer);
+}
+
+std::unique_ptr<const CompiledModel> ModelState::Resolved(const CompileOptions& options) {
   const size_t outputs = layers_->outputs().size();
   const auto check_count = [&](size_t count, const char* what) {
     if (count == 1 || count == outputs) return;
@@ -185,8 +190,7 @@ void ModelState::ResolveCompiled() {
     for (const MetricArgument& metric : options.metrics) compiled.metrics.push_back({i, metric, false});
     for (const MetricArgument& metric : options.weighted_metrics) compiled.metrics.push_back({i, metric, true});
   }
-  compiled_ = std::move(resolved);
-  engine().SetOptimizer(*compiled_->optimizer);
+  return resolved;
 }
 
 void ModelState::RequireCompiled(const char* caller) const {

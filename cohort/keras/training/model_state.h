@@ -84,6 +84,8 @@ class ModelState {
   bool SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
 
  private:
+  // Returns losses, metrics and optimizer for the outputs. Throws InvalidArgumentError if their numbers do not fit.
+  std::unique_ptr<const CompiledModel> Resolved(const CompileOptions& options);
   void ResolveCompiled();
   // Gives the layers that came from other models the values that their weights have there.
   void InheritWeights(ModelEngine& engine) const;
