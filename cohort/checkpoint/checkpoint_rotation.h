@@ -16,9 +16,10 @@ class COHORT_EXPORT CheckpointRotation {
 
   // If `max_to_keep` is 0, no checkpoint is ever deleted, and Add leaves only the newest one in the list. Otherwise Add
   // removes the oldest checkpoints from the list until it has `max_to_keep`. A removed checkpoint stays on disk for
-  // good if it was saved after the keep time. If not, Add returns it, and the caller must delete it. The keep time
-  // begins as `start_time` plus `keep_checkpoint_every_n_hours`. Each checkpoint that stays moves it on by as many
-  // hours. Throws InvalidArgumentError if `max_to_keep` or `keep_checkpoint_every_n_hours` is negative.
+  // good if it was saved after the keep time. If not, Add returns it, and the caller must delete it. The keep time is
+  // at first `start_time` plus `keep_checkpoint_every_n_hours`. Each time that a removed checkpoint stays on disk for
+  // good, the keep time becomes later by `keep_checkpoint_every_n_hours`. Throws InvalidArgumentError if `max_to_keep`
+  // or `keep_checkpoint_every_n_hours` is negative.
   CheckpointRotation(int max_to_keep, double keep_checkpoint_every_n_hours, double start_time);
 
   // Adds a checkpoint that was just saved. If its prefix is already in the list, the prefix moves to the end. Returns

@@ -18,7 +18,8 @@ struct COHORT_EXPORT CheckpointState {
   std::string model_checkpoint_path;                    // prefix of the newest checkpoint
   std::vector<std::string> all_model_checkpoint_paths;  // prefixes, oldest first
   std::vector<double> all_model_checkpoint_timestamps;  // seconds since 1970; may be fewer than the paths, or none
-  // TensorFlow's field: when the last checkpoint was saved that is never deleted, in seconds since 1970. 0: not known.
+  // TensorFlow's field. Some checkpoints are never deleted. This is the time at which the newest of them was saved, in
+  // seconds since 1970. 0: not known.
   double last_preserved_timestamp = 0;
 };
 

@@ -21,7 +21,8 @@ class OpRegistry;
 //   _SnapshotReadStrings  returns a whole value of strings
 //   _SnapshotWrite        writes all values of a snapshot as a checkpoint, on the task that holds them
 //   _SnapshotDrop         frees a snapshot
-//   _CheckpointProbe      fails if the task cannot see a file that another task has written, or sees another content
+//   _CheckpointProbe      fails if the task cannot read a file that another task has written, or if the file does not
+//                         have the expected contents
 COHORT_EXPORT void RegisterCheckpointOps(OpRegistry& registry);
 COHORT_EXPORT void RegisterCheckpointKernels(KernelRegistry& registry);
 

@@ -28,10 +28,10 @@ struct COHORT_EXPORT SaverOptions {
   // If true, each task writes the values that it holds into a folder that all tasks must share. If false, the process
   // that calls Save writes everything.
   bool sharded = false;
-  bool pad_step_number = false;      // true: "model.ckpt-00000042"
-  bool save_relative_paths = false;  // write relative paths into the state file
-  std::string latest_filename = kCheckpointStateFile;
-  std::string name = "save";  // name scope of the saver's nodes
+  bool pad_step_number = false;                        // true: "model.ckpt-00000042"
+  bool save_relative_paths = false;                    // write relative paths into the state file
+  std::string latest_filename = kCheckpointStateFile;  // name of the state file
+  std::string name = "save";                           // name scope of the saver's nodes
 };
 
 // Saves and restores the variables of one graph, through any session of that graph. The program owns it; the graph must
@@ -58,11 +58,11 @@ class COHORT_EXPORT Saver {
   std::string Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step = std::nullopt)
       COHORT_EXCLUDES(mu_);
 
-  // Assigns every variable its value in the checkpoint. The variables need not be initialized. All values are read and
-  // checked before the first one is assigned. Throws NotFoundError if there is no such checkpoint or if it lacks a
-  // variable ("Key X not found in checkpoint"), InvalidArgumentError for another dtype or shape, DataLossError for
-  // damaged files, and what the session throws. Needs memory for 4 MiB of values, or for the largest variable if that
-  // is larger.
+  // Assigns every variable its value in the checkpoint. The variables need not be initialized. First reads and
+  // checks all values, but does not keep them. Only then reads them again, a few at a time, and assigns them. Throws
+  // NotFoundError if there is no such checkpoint or if it lacks a variable ("Key X not found in checkpoint"),
+  // InvalidArgumentError for another dtype or shape, DataLossError for damaged files, and what the session throws.
+  // Needs memory for 4 MiB of values, or for the largest variable if that is larger.
   void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
   // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. Logs a warning

@@ -15,8 +15,8 @@ namespace cohort {
 // A Saver owns it, and makes one call at a time. It does not change after the constructor.
 class VariableSnapshots {
  public:
-  // Adds the nodes for each device that holds some of `variables`. Their names are in the graph's current name scope.
-  // Scopes of devices and of control inputs have no effect on them.
+  // Adds nodes for each device that holds some of `variables`. The names of the nodes are in the graph's current name
+  // scope. Scopes of devices and of control inputs have no effect on the nodes.
   VariableSnapshots(Graph& graph, std::vector<VariableInfo*> variables);
 
   // Write and WriteSharded take a snapshot on each device and write the values. At the end they drop the snapshots,

@@ -40,8 +40,9 @@ class ChiefWatch {
 
   // Waits until training is done and no session has a lease, or until Stop. If the chief was never connected, calls
   // `look` every 10 s (or every `missing_interval` if that is shorter), and logs every `missing_interval` that the
-  // chief is missing. If the chief is gone, calls `look` when limits.orphan has passed. Throws UnavailableError, with
-  // the chief, the time and the reason of `look`, if a limit has passed and `look` does not find the chief either.
+  // chief is missing. If the chief is gone, calls `look` when limits.orphan has passed. Throws UnavailableError if
+  // limits.chief (for a chief that was never connected) or limits.orphan (for a chief that is gone) has passed and
+  // `look` does not find the chief. The message has the chief's name, the limit and the reason that `look` returned.
   // There is no limit if this task is the chief or if the cluster has no chief. Requires: `missing_interval` is not
   // zero.
   void WaitForEnd(const Limits& limits, std::chrono::milliseconds missing_interval, const Look& look)

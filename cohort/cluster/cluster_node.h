@@ -51,8 +51,8 @@ class ClusterNode final : public TransportHandler,
   // answer before PeerTable::SetAddress.
   int Listen(const std::string& address);
   // Ends all sessions on this task, fails with `why` the steps for which masters of this process wait, and closes all
-  // connections. When Stop returns, no thread of this node runs any more. Later calls do nothing and return at once,
-  // even if the first call is still running. Must not be called on a network thread.
+  // connections. When the first call of Stop returns, no thread of this node runs any more. Later calls do nothing and
+  // return at once, even if the first call is still running. Must not be called on a network thread.
   void Stop(const Status& why);
 
   const DeviceName& task() const { return task_; }
@@ -60,11 +60,12 @@ class ClusterNode final : public TransportHandler,
   PeerTable& peers() { return peers_; }
   ChiefWatch& chief() { return chief_; }
   StepService& steps() { return *steps_; }
-  // These return the same values as the functions of the parts above.
+  // The next four functions return what the functions with the same names of peers() and steps() return.
   const ClusterSpec& cluster() const { return peers_.cluster(); }
   const TaskIdentity& identity() const { return peers_.identity(); }
   const std::shared_ptr<LocalTask>& local_task() const { return steps_->local_task(); }
   std::chrono::milliseconds missing_interval() const { return peers_.missing_interval(); }
+  // Returns options().connect_timeout.
   std::chrono::milliseconds connect_timeout() const { return options_.connect_timeout; }
   // Does the same as PeerTable::TryReach, but logs the reason for which there is no connection.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline);

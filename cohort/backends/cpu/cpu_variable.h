@@ -33,11 +33,12 @@ class CpuVariable final : public VariableResource {
   // dtype, or if the variable is a scalar or does not hold numbers. Throws FailedPreconditionError if the variable has
   // no value.
   Tensor Gather(const Tensor& indices, Allocator& allocator);
-  // Calls `change(position, rows)` on this thread for each index, in the order of `indices`. Indices may repeat.
-  // rows[0] is the row of this variable, and rows[1..] are the same row of each of `slots`. The row's stripe is locked
-  // in this variable and in `slots` during the call of `change`. All indices are checked before the first call. Throws
-  // what Gather throws, and InvalidArgumentError if a slot has another number of rows than this variable or if a
-  // variable occurs twice.
+  // Lets `change` write to the rows `indices` of this variable and of its slot variables `slots`. Calls
+  // `change(position, rows)` on this thread for each index, in the order of `indices`. Indices may repeat. `position`
+  // is the place of the index in `indices`. rows[0] is the row of this variable, and rows[1..] are the same row of each
+  // of `slots`. The row's stripe is locked in this variable and in `slots` during the call of `change`. All indices
+  // are checked before the first call. Throws what Gather throws. Throws InvalidArgumentError if a slot has
+  // another number of rows than this variable, if `slots` contains a variable twice, or if it contains this variable.
   void UpdateRows(const Tensor& indices, std::span<CpuVariable* const> slots,
                   const std::function<void(int64_t position, std::span<void* const> rows)>& change);
 
@@ -51,7 +52,8 @@ class CpuVariable final : public VariableResource {
   size_t RowBytes() const COHORT_REQUIRES_SHARED(mu_);
 
   bool by_row_ COHORT_GUARDED_BY(mu_) = false;
-  mutable std::array<Mutex, kStripes> stripes_;  // to use a row: a shared lock of mu_ and its stripe's lock
+  // A thread that uses a row holds mu_ (shared) and the lock of the row's stripe.
+  mutable std::array<Mutex, kStripes> stripes_;
 };
 
 }  // namespace cohort

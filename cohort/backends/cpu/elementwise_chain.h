@@ -11,7 +11,7 @@
 
 namespace cohort::cpu {
 
-// Returns true if both kernels work element by element and never refuse a value of an operand, and if all their
+// Returns true if both kernels work element by element and accept every value of their operands, and if all their
 // operands and results have one dtype, which is not string. See Backend::CanChain.
 bool CanChainElementwise(const ChainLink& producer, const ChainLink& consumer);
 
@@ -28,8 +28,8 @@ class ElementwiseChain final : public OpKernel {
   void Compute(KernelContext& ctx) override;
 
  private:
-  // The source of an operand of a stage. 0 or more: an input of the chain. kValue: the result of the stage before. -2 -
-  // k: constant k.
+  // The source of an operand of a stage. 0 or more: an input of the chain. kValue (-1): the result of the stage before.
+  // -2 or less: a constant of the chain. -2 is the first constant, -3 is the second one, and so on.
   using Operand = int32_t;
   static constexpr Operand kValue = -1;
   // A node of the chain in the form of one pass.
@@ -47,7 +47,7 @@ class ElementwiseChain final : public OpKernel {
     const char* b = nullptr;
     size_t a_step = 0;  // bytes from one element to the next, 0 for a single element
     size_t b_step = 0;
-    int32_t in_run = -1;  // index among the stages whose operands each run has to set
+    int32_t in_run = -1;  // the stage's index in open_, or -1 if the stage is the same in every step
   };
   // A node of the chain for the one-by-one form. That form has its own slots: values from outside, then constants, then
   // results.
@@ -71,7 +71,8 @@ class ElementwiseChain final : public OpKernel {
   const Tensor& TensorOf(const KernelContext& ctx, Operand operand) const;
   // Returns the operand of the first stage that has the shape of this stage's result, or kValue if there is none.
   Operand Primary(const KernelContext& ctx) const;
-  // Returns the operand of a binary stage that is not the running value. Sets *is_right if it is the right operand.
+  // A binary stage has two operands: one is the running value (for the first stage: `primary`). Returns the other one.
+  // Sets *is_right to true if it returns the right operand, and to false if it returns the left operand.
   Operand Other(size_t stage, Operand primary, bool* is_right) const;
   void SetOther(const Stage& stage, const Tensor& operand, bool is_right, bool scalar, Bound* bound) const;
   void RunBlock(const std::vector<Bound>& of_run, const char* first, char* out, int64_t begin, int64_t count) const;

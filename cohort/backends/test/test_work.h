@@ -45,30 +45,36 @@ class TestHostRun {
   std::optional<KernelContext> context_;
 };
 
-// A variable that the work reads or changes: the CPU's kernel gets a CpuVariable of the old value in its place.
+// A variable that the work reads or changes. The CPU's kernel does not get the variable itself, but a new CpuVariable
+// that holds a copy of the old value.
 struct TestVariablePlace {
   TestVariablePlace(int input, const VariableResource& variable, const Tensor& old)
       : input(input), name(variable.name()), declared(variable.shape()), old(old) {}
   // Returns a new CpuVariable that holds a copy of the old value.
   std::shared_ptr<CpuVariable> Shadow() const;
-  // Copies the old value to `out`, so that the variable stays unchanged. Run calls it if the kernel does not run, or
+  // Copies the old value to `out`. The variable's value lies in `out` after an update, even if the kernel has failed.
+  // So the variable keeps its old value. Does nothing if `out` is not set. Run calls it if the kernel does not run, or
   // fails.
   void KeepOld() const;
 
-  int input;
+  int input;  // index of the kernel's input that is the variable's handle
   std::string name;
   Shape declared;
   TestPlace old;
-  std::optional<TestPlace> out;  // where the new value goes, perhaps the place of the old one; not set: only read
+  // The memory for the new value. It may be the memory of the old value. It is not set if the kernel only reads the
+  // variable.
+  std::optional<TestPlace> out;
 };
 
 // Runs a CPU kernel for one call of a kernel of the TEST device. It knows tensors in device memory by address only, so
-// it does not keep them alive (handles keep their resources). The work on the stream owns it. The kernel, and the node,
-// device and step error of `ctx`, must outlive it.
+// it does not keep them alive. It keeps tensors in host memory alive, and also the resources of handles, such as
+// variables. The work on the stream owns it. The kernel, and the node, device and step error of `ctx`, must outlive it.
 class TestWork {
  public:
   TestWork(OpKernel& kernel, const KernelContext& ctx);
+  // Adds the kernel's next output (the first call: output 0). Run copies it to the memory of `value`.
   void AddOutput(const Tensor& value) { outputs_.emplace_back(value); }
+  // Adds a variable that the kernel reads or changes.
   void AddVariable(TestVariablePlace variable) { variables_.push_back(std::move(variable)); }
   // Runs the kernel on views, unless the step has failed or was cancelled, and copies the results. If the kernel fails,
   // reports this to the step error. If it did not run or failed, variables keep their old values. Called by the stream.

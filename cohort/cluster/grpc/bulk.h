@@ -59,6 +59,8 @@ class BulkReceiver {
   // bytes. If complete() is true afterwards, the caller calls Take. Throws DataLossError as Add does, and if the bytes
   // lie outside of the window.
   size_t AddThrough(const ReceiveWindow& window, std::string_view payload);
+  // Returns the message. The receiver is then ready for the next one. Requires: complete() is true, and Take was not
+  // called for this message before.
   Message Take() { return std::move(message_); }
 
  private:

@@ -27,8 +27,8 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   using Clock = std::chrono::steady_clock;
 
   // The acceptor chooses `number`. The first frame of the dialer's bulk stream contains it, so that the acceptor finds
-  // the connection. `same_host` is true if memory may be shared with the peer. `forget` is called when both streams
-  // have ended, before the handler's OnClosed.
+  // the connection. `same_host` is true if memory may be shared with the peer. The connection calls `forget` when
+  // both streams have ended, before the handler's OnClosed, so that the transport gives up its ownership.
   GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer, uint64_t number,
                  bool same_host, std::function<void(GrpcConnection&)> forget);
 
@@ -57,7 +57,8 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   // Called regularly by the transport's watching thread. Sends a heartbeat if nothing was sent on the control stream
   // for a heartbeat interval. Closes the connection if no byte has come from the peer for longer than the silence
   // limit. Two times do not count, because no byte is read then: the time before `listening_since`, and the time in
-  // which the handler handles a message of this connection.
+  // which the handler handles a message of this connection. `listening_since` is the last time at which the
+  // transport found that this process had been stopped, or had no free thread to read with.
   void Watch(Clock::time_point now, Clock::time_point listening_since);
 
  private:
@@ -124,7 +125,9 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   Status goodbye_ COHORT_GUARDED_BY(mu_);  // the `why` of SayGoodbye; ok if it was not called
   bool goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;
   bool bulk_goodbye_sent_ COHORT_GUARDED_BY(mu_) = false;  // sent before the control stream's goodbye
-  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);            // what it says, while it waits for the bulk goodbye; else ok
+  // The reason in the peer's goodbye on the control stream. It is set only if that goodbye came before the peer's
+  // goodbye on the bulk stream. The connection then closes when the second one comes. OK if it is not set.
+  Status peers_goodbye_ COHORT_GUARDED_BY(mu_);
   bool bulk_goodbye_heard_ COHORT_GUARDED_BY(mu_) = false;
   Clock::time_point last_sent_ COHORT_GUARDED_BY(mu_);
   Status why_ COHORT_GUARDED_BY(mu_);

@@ -30,8 +30,9 @@ enum class FrameType : uint8_t {
   kWindow = 10,        // payload: see SendWindow::Offer
   kWindowAnswer = 11,  // the answer to kWindow: 1 if the window is open now, else 0 (varint)
   kGivenBack = 12,     // how many pieces of the window the receiver has read since the last such frame (varint)
-  // The next bytes of a large message lie in the window. The payload has three varints: 1 + the length of the head in
-  // the first chunk of a message, else 0; the offset of the bytes in the window; the number of bytes.
+  // The next bytes of a large message lie in the window. The payload has three varints. The first one is 0, but in the
+  // first chunk of a message it is the length of the head, plus 1. The second one is the offset of the bytes in the
+  // window. The third one is the number of bytes.
   kWindowChunk = 13,
 };
 inline constexpr FrameType kLastFrameType = FrameType::kWindowChunk;

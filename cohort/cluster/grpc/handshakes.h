@@ -29,8 +29,8 @@ class HandshakeHost {
   virtual std::shared_ptr<GrpcConnection> AddConnection(const TaskIdentity& peer, std::optional<uint64_t> number) = 0;
   // Returns the accepted connection with this number, or nullptr if there is none or it has ended.
   virtual std::shared_ptr<GrpcConnection> FindAccepted(uint64_t number) = 0;
-  // Opens the bulk stream of a connection that this side has dialed at `address`. `ticket` is its first frame; it names
-  // and proves the connection.
+  // Opens the bulk stream of a connection that this side has dialed at `address`. `ticket` is its first frame. It has
+  // the connection's number, and a proof that this side has the token.
   virtual void DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::string& address,
                         grpc::ByteBuffer ticket) = 0;
   // Tells the handler that a connection was accepted.
@@ -79,8 +79,8 @@ class AcceptorHandshake final : public StreamUser, public std::enable_shared_fro
   Hello mine_ COHORT_GUARDED_BY(mu_);
 };
 
-// Handles the first frame of a bulk stream that a peer has opened. The frame says to which connection the stream
-// belongs, and proves it. The stream owns it.
+// Handles the first frame of a bulk stream that a peer has opened. The frame has the number of the connection to which
+// the stream belongs, and a proof that the peer has the token. The stream owns this object.
 class BulkAcceptor final : public StreamUser {
  public:
   BulkAcceptor(HandshakeHost& host, ByteStream& stream) : host_(host), stream_(stream) {}
@@ -96,6 +96,8 @@ class BulkAcceptor final : public StreamUser {
 // The dialer's handshake on a control stream. The stream owns it; the thread that dials also holds it.
 class DialerHandshake final : public StreamUser {
  public:
+  // `mine` is the identity of this side. If `expected_task` is not "", the handshake fails if the peer is another task.
+  // `address` is the peer's address; the bulk stream is dialed at it, too.
   DialerHandshake(HandshakeHost& host, const TaskIdentity& mine, std::string expected_task, std::string address);
   void OnFrame(const grpc::ByteBuffer& frame) override;
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }

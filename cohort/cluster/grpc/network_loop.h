@@ -30,6 +30,7 @@ class Completion {
     started_.store(true, std::memory_order_release);
     return this;
   }
+  // Calls Complete(ok) of the Completion whose Starts has returned `tag`.
   static void Complete(void* tag, bool ok) {
     auto* const completion = static_cast<Completion*>(tag);
     if (completion->started_.load(std::memory_order_acquire)) completion->Complete(ok);

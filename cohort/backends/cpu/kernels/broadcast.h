@@ -18,7 +18,9 @@ struct BroadcastPlan {
   std::array<int64_t, Shape::kMaxRank> dims;
   std::array<std::array<int64_t, Shape::kMaxRank>, N> strides;
 
+  // Returns the length of the last dimension, which is the number of elements of one inner loop.
   int64_t inner() const { return dims[static_cast<size_t>(rank - 1)]; }
+  // Returns true if the inner loop uses one element of the operand again and again.
   bool inner_repeats(int operand) const {
     return strides[static_cast<size_t>(operand)][static_cast<size_t>(rank - 1)] == 0;
   }

@@ -103,8 +103,8 @@ BinaryLoops MakeBinaryLoops() {
 // values of the operands, such as a divisor 0 of integers.
 using OperandCheck = void (*)(const Tensor& a, const Tensor& b);
 
-// Computes z = fn(x, y) with broadcasting, in the memory of an operand if possible. The plan owns the kernel.
-// Thread-safe.
+// Computes z = fn(x, y) with broadcasting, in the memory of an operand if possible. `cost` is about how many simple
+// operations an element takes. The plan owns the kernel. Thread-safe.
 class BinaryKernel final : public ElementwiseKernel {
  public:
   BinaryKernel(BinaryLoops loops, int64_t cost, OperandCheck check = nullptr)

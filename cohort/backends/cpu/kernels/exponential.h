@@ -10,13 +10,14 @@
 
 namespace cohort::cpu {
 
-// The two parts of e^x. With x = n ln 2 + r and |r| <= ln 2 / 2, `minus_one` is e^r - 1 (Taylor series to the 7th
-// power, remainder below 6e-9 of the result), and `power` is 2^n.
+// The two parts of e^x. With x = n ln 2 + r and |r| <= ln 2 / 2, `minus_one` is e^r - 1, and `power` is 2^n.
+// `minus_one` is computed by the Taylor series up to r^7, whose remainder is below 6e-9.
 struct ReducedExp {
   float minus_one;
   float power;
 };
 
+// Returns the parts of e^x. Uses -87 for a smaller x, and 88 for a larger x.
 COHORT_INLINE ReducedExp ReduceExp(float x) {
   constexpr float kLog2E = 1.44269504f;
   constexpr float kLn2High = 0.693359375f;                              // has few bits, so that n * kLn2High is exact
@@ -37,7 +38,8 @@ COHORT_INLINE float Exp(float x) {
   const float result = e.power * e.minus_one + e.power;
   return x < -87.0f ? 0.0f : result;
 }
-// Returns e^x like the op Exp: infinite from 88.73 on, and denormal numbers down to -103.9.
+// Returns e^x as the op Exp does. The result is infinite if x is 88.73 or more, a denormal number if x is between
+// -103.9 and -87.4, and 0 if x is below -104.
 COHORT_INLINE float FullExp(float x) {
   // Computes e^(x/2) and squares it, so that the power of two stays a normal number.
   const float half = x * 0.5f;

@@ -41,11 +41,14 @@ enum class Order { kChannelsLast, kBlocked };
 inline constexpr int64_t kChannelBlock = 16;
 // Returns kBlocked if the pass in passes/layout.h has given the node the attribute `mark`.
 Order OrderOf(const Node& node, const char* mark);
+// Describes a tensor [batch, rows, columns, channels] whose order in memory is `order`.
 dnnl::memory::desc ImageDesc(const Shape& shape, DType dtype, Order order);
-// Describes the tensor without an order, so that the primitive chooses the fastest order.
+// Describes such a tensor without an order, so that the primitive chooses the fastest order. If there is one channel,
+// describes it in the plain order.
 dnnl::memory::desc AnyImageDesc(const Shape& shape, DType dtype);
 // Returns the argument `arg` for a primitive that needs the order `theirs`. The tensor has the order `order`. If there
-// is one channel and `theirs` has no padding, both orders are the same bytes, and the result says that they are equal.
+// is one channel and `theirs` has no padding, `order` and `theirs` mean the same bytes. Then the result has `theirs` in
+// both of its fields `ours` and `theirs`, so that the tensor is not copied.
 OneDnnPort ImagePort(int arg, const Shape& shape, DType dtype, Order order, const dnnl::memory::desc& theirs,
                      bool is_output);
 // Registers _ToBlocked and _FromBlocked if blocked order is faster on this processor.
@@ -69,8 +72,8 @@ class OneDnnCall {
   const std::string& implementation() const { return implementation_; }
   // Returns true if this is one of oneDNN's slow reference implementations.
   bool is_reference() const { return implementation_.find("ref") != std::string::npos; }
-  // Returns true if the tensor `arg` changes its order before or after the primitive. Filters are not counted; their
-  // order may always change.
+  // Returns true if the tensor `arg` is copied into another order before or after the primitive. Returns false if there
+  // is no argument `arg`.
   bool reorders(int arg) const;
   // Returns the number of bytes that the value of `arg` has in the primitive's order.
   size_t bytes(int arg) const;
@@ -89,8 +92,8 @@ class OneDnnCall {
   std::vector<Side> sides_;
 };
 
-// The OneDnnCalls of one kernel. A key has the shapes and the number of threads for which a call was made. The cache
-// keeps the 16 calls that were made last. The kernel owns it. Thread-safe.
+// The OneDnnCalls of one kernel. A key has the shapes and the number of threads for which a OneDnnCall was constructed.
+// The cache keeps the 16 that were constructed last. The kernel owns it. Thread-safe.
 class CallCache {
  public:
   using Key = std::vector<int64_t>;

@@ -9,8 +9,9 @@ namespace cohort::cpu {
 #define COHORT_INLINE inline __attribute__((always_inline))
 #define COHORT_INLINE_LAMBDA __attribute__((always_inline))  // for lambdas: put it after the parameters
 
-// Put this macro before a loop whose iterations are independent even if pointers are equal. Unlike `#pragma omp simd`
-// it acts after inlining, so the loop may use small arrays and references.
+// Put this macro before a loop if no iteration uses what another iteration writes. Two pointers of the loop may be
+// equal, such as those of an input and of an output that is written in place. Unlike `#pragma omp simd` it
+// acts after inlining, so the loop may use small arrays and references.
 #if defined(__clang__)
 #define COHORT_INDEPENDENT_PASSES _Pragma("clang loop vectorize(assume_safety)")
 #else

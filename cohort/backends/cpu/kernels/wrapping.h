@@ -33,8 +33,8 @@ struct Wrapping {
     else
       return a * b;
   }
-  // Integers: rounds towards zero; requires that `b` is not 0; the lowest number divided by -1 is itself. Floats: a /
-  // b.
+  // Returns the quotient of `a` and `b`. The quotient of integers is rounded towards zero. If `a` is the lowest integer
+  // and `b` is -1, the result is `a`. Requires: an integer `b` is not 0.
   static COHORT_INLINE T Div(T a, T b) {
     if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
       return b == T(-1) ? Sub(T(0), a) : static_cast<T>(a / b);
