@@ -19,7 +19,8 @@ class ClusterNode;
 class NodeService {
  public:
   virtual ~NodeService() = default;
-  // If it throws, the connection is closed with that error.
+  // Handles a message of one of the service's kinds, which has come over `connection`. If OnMessage throws, the
+  // connection is closed, and the reason that OnClosed gets contains the error's text.
   virtual void OnMessage(const std::shared_ptr<Connection>& connection, Message message) = 0;
   // A connection of the node has closed. No call begins after the node's Stop has begun. OnClosed may be called twice
   // for a connection that closes just after it was made.

@@ -24,9 +24,9 @@ struct DialLimits {
   std::chrono::steady_clock::time_point deadline;
   // If this is earlier than `deadline`: the deadline for a peer whose address refuses connections.
   std::chrono::steady_clock::time_point if_refused = std::chrono::steady_clock::time_point::max();
-  // The table calls it before each pause between two attempts, and during the pause after each PeerTable::Wake. If it
-  // returns an error, the waiting function throws that error. It is called under the table's lock, so it must not call
-  // the table. May be null.
+  // Lets the caller end the attempts: if `interrupted` returns an error, Reach or ReachAddress throws that error. The
+  // table calls it before each pause between two attempts. If PeerTable::Wake is called in a pause, the table calls it
+  // then, too. It is called under the table's lock, so it must not call the table. May be null.
   std::function<Status()> interrupted = nullptr;
 };
 
@@ -52,15 +52,15 @@ class PeerTable {
             std::chrono::milliseconds missing_interval);
 
   const ClusterSpec& cluster() const { return cluster_; }
-  // Sets the cluster of a client, which asks a task for it. Connections may close meanwhile. Requires: no other thread
-  // calls cluster(), Reach or TryReach yet.
+  // Sets the cluster of a client, which asks a task for it. Network threads may call Remove at the same time. Requires:
+  // no other thread calls cluster(), Reach or TryReach yet.
   void set_cluster(ClusterSpec cluster) COHORT_EXCLUDES(mu_);
   // Returns the interval of the constructor, or a year if that was zero.
   std::chrono::milliseconds missing_interval() const { return missing_interval_; }
   // Returns what this process tells its peers about itself.
   const TaskIdentity& identity() const { return identity_; }
-  // Sets the address that this process tells its peers; "" for a client. From now on it answers handshakes. Call it
-  // after Transport::Listen; a client does not listen.
+  // Sets the address that this process tells its peers; "" for a client. From then on this process answers
+  // handshakes. Call it after Transport::Listen; a client does not listen.
   void SetAddress(const std::string& address);
   Transport& transport() { return *transport_; }
 
@@ -139,7 +139,7 @@ class PeerTable {
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 
-// Returns a status, kUnavailable, for a connection that was found to be closed and whose reason is not known.
+// Returns the status kUnavailable for a connection that was found to be closed, if it is not known why it has closed.
 Status ClosedStatus(const Connection& connection);
 
 }  // namespace cohort

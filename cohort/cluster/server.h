@@ -46,12 +46,13 @@ struct COHORT_EXPORT ServerOptions {
 };
 
 // One task of a cluster. The program owns it. Several servers may be in one process. Thread-safe, except Start: no
-// other call may run at the same time as Start. Stop ends it.
+// other call may run at the same time as Start. Stop ends the server.
 class COHORT_EXPORT Server {
  public:
   // `job` may be left out ("") if the spec has only one job, and `task` (-1) if the job has only one task. Throws
-  // InvalidArgumentError if the spec has no such task, if the protocol is unknown, or if COHORT_ORPHAN_TIMEOUT or
-  // COHORT_CHIEF_TIMEOUT is needed and is not a number of seconds. Throws the errors of Start if options.start is true.
+  // InvalidArgumentError if the spec has no such task, or if the protocol is unknown. Throws InvalidArgumentError if
+  // options.orphan_timeout is not set and COHORT_ORPHAN_TIMEOUT has a value that is not a number of seconds. The same
+  // holds for options.chief_timeout and COHORT_CHIEF_TIMEOUT. Throws the errors of Start if options.start is true.
   explicit Server(const ClusterSpec& cluster, const std::string& job = "", int task = -1,
                   const ServerOptions& options = {});
   // Calls Stop.

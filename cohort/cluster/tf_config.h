@@ -3,7 +3,7 @@
 //   {"cluster": {"ps": ["h0:2222"], "worker": ["h1:2222", "h2:2222"]}, "task": {"type": "worker", "index": 1}}
 //
 // The keys are TensorFlow's: cluster, task, rpc_layer, session_master, eval_session_master, environment. Other keys
-// ("service", "job", ...) are ignored. But a key that looks like a misspelt form of one of the first five is an error.
+// ("service", "job", ...) are ignored. But a key that looks like a misspelt form of one of these six is an error.
 #pragma once
 
 #include <optional>
@@ -29,10 +29,10 @@ struct COHORT_EXPORT TFConfig {
 // Returns the contents of `json`. Blank text counts as `{}`. Throws InvalidArgumentError, with the field and its value,
 // - if the text is not JSON (with line, column and a mark below the place), or has a key twice in one object;
 // - if a field has a wrong type, or a key looks like a misspelt one;
-// - if a job name looks like a misspelt "ps", "worker", "chief" or "evaluator";
+// - if a job name looks like a misspelt "ps", "worker", "chief", "evaluator" or "master";
 // - if ParseAddress rejects an address, or two tasks have the same address (port 0 may occur several times);
-// - if the cluster is not empty and does not have the task's job, or does not have its index in this job. But an
-//   evaluator need not be in the cluster;
+// - if the cluster is not empty and has no job of the task's type, or if this job has no task of the task's index. But
+//   the job "evaluator" need not be in the cluster;
 // - if the cluster is not empty and the task has an index and no type.
 COHORT_EXPORT TFConfig ParseTFConfig(std::string_view json);
 // Returns {"cluster": {...}}, which ParseTFConfig can read.
@@ -64,9 +64,9 @@ class COHORT_EXPORT TFConfigClusterResolver {
   // Returns the target to which a Session of this program connects:
   // - session_master, if it is set;
   // - "" (a session in this process) if the cluster has no job, or if it has one job with one task;
-  // - otherwise the address of the task, with "rpc_layer://" in front if there is an rpc_layer.
-  // Arguments replace the resolver's own values. Throws InvalidArgumentError if type or index is needed and missing,
-  // and NotFoundError if the cluster has no such task.
+  // - otherwise the address of the task with this type and id, with "rpc_layer://" in front if there is an rpc_layer.
+  // Arguments replace the resolver's own values. In the last of the three cases, throws InvalidArgumentError if the
+  // type or the id is missing, and NotFoundError if the cluster has no such task.
   std::string master(std::optional<std::string> task_type = {}, std::optional<int> task_id = {},
                      std::optional<std::string> rpc_layer = {}) const;
 

@@ -42,7 +42,7 @@ struct TransportOptions {
   std::string token;  // must be the same on both sides; proved by HMAC, never sent
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};       // a peer that sends no byte for this time is lost
-  std::chrono::milliseconds handshake_timeout{10000};  // also for a peer that connects and sends nothing
+  std::chrono::milliseconds handshake_timeout{10000};  // the longest time for a handshake, for dialers and acceptors
   bool allow_insecure = false;                         // allow connections without TLS to hosts other than this one
   int network_threads = 0;                             // for gRPC only; 0: 1 to 4, depending on the number of cores
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
@@ -154,7 +154,7 @@ std::unique_ptr<Transport> MakeTransport(const std::string& protocol, TransportH
 // Throws InvalidArgumentError if a tensor is undefined, is a resource handle or lies in a device's memory, or if the
 // kind is reserved.
 void CheckCanTravel(const Message& message);
-// Returns an upper bound of the message's encoded size. A frame may carry several small messages.
+// Returns an upper bound of the message's encoded size. The bound includes the bytes that a frame adds.
 size_t MaxEncodedSize(const Message& message);
 // Throws as CheckCanTravel does. Throws InvalidArgumentError also if the message has kSmallMessage bytes or more.
 void CheckIsSmall(const Message& message);

@@ -24,15 +24,16 @@
   ENGINE(kGloo, 7, "GLOO", Gloo)                                                                                       \
   /* All bytes in each of log2(n) rounds: few messages, for small tensors. */                                          \
   PLAN(kDoubling, 3, "DOUBLING", Doubling)                                                                             \
-  /* DIRECT among the members of a process, then among the processes of a host, then a ring between hosts. On one */   \
-  /* host, the ring is between its processes. */                                                                       \
+  /* DIRECT among the members of each process, then DIRECT among the processes of each host, then a ring between */    \
+  /* the hosts. If there is only one host: DIRECT among the members of each process, then a ring between the */        \
+  /* processes. */                                                                                                     \
   PLAN(kHierarchical, 5, "HIERARCHICAL", Hierarchical)                                                                 \
-  /* Each member reduces its share from all others and sends it to all: 2 rounds, many peers. */                       \
+  /* Each member reduces one n-th of the tensor for all members and sends them the result: 2 rounds, many peers. */    \
   PLAN(kDirect, 4, "DIRECT", Direct)                                                                                   \
-  /* The bytes of a ring in 2 log2(n) rounds. If n is no power of 2, the first few pairs of */                         \
-  /* neighbours take part as one member each. */                                                                       \
+  /* If n is a power of 2: as many bytes as RING, in only 2 log2(n) rounds. Otherwise some pairs of neighbours take */ \
+  /* part as if each pair were one member, which needs more bytes. */                                                  \
   PLAN(kHalvingDoubling, 2, "HALVING_DOUBLING", HalvingDoubling)                                                       \
-  /* Optimal in bytes: 2 (n - 1) / n of the tensor each way, in 2 (n - 1) rounds. */                                   \
+  /* The fewest bytes: each member sends 2 (n - 1) / n of the tensor and receives as much, in 2 (n - 1) rounds. */     \
   PLAN(kRing, 1, "RING", Ring)
 // clang-format on
 
@@ -56,8 +57,8 @@ const std::vector<Algorithm>& AllAlgorithms();
 // Returns true for the PLAN rows: all-reduce has a plan by this algorithm.
 bool HasPlan(Algorithm algorithm);
 
-// Where a member runs. Two members share a process, or a host, if their numbers are equal; the numbers mean nothing
-// else. Processes of different hosts are different processes even if their numbers are equal.
+// Where a member runs. Two members are on one host if their `host` is equal. They are in one process if their `host`
+// and their `process` are equal. The numbers mean nothing else.
 struct Location {
   int host = 0;
   int process = 0;

@@ -64,10 +64,13 @@ struct CollectiveCall {
 // error that names the call and the member.
 void EndCall(CollectiveCall& call, const MemberList& members, const Status& status, Tensor result);
 
-// A collective that a member has begun and that may not have ended. The watchdog observes it. Thread-safe.
+// A collective that at least one member of the group has begun, and that may not have ended. The watchdog observes it.
+// Thread-safe.
 class UnfinishedCollective {
  public:
   virtual ~UnfinishedCollective() = default;
+  // Returns a text that says which collective it is: that of DescribeCall, or only the instance and the round if the
+  // signature is not known yet.
   virtual std::string Describe() const = 0;
   // Returns "waits for rank 2 (...) at step 3 of 12", or "" if there is nothing to report: the collective has ended, or
   // has not begun at this member, or has all messages that it needs.

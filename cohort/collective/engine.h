@@ -41,10 +41,11 @@ class EngineHost {
   virtual void RunOnWorker(std::function<void()> work) = 0;
   // Returns whether the local member `rank`, whose step has the schedule `ours`, may end a collective together with the
   // member `other`, whose step has the schedule `theirs`. `ours` and `theirs` are fingerprints. If it returns false,
-  // the group has failed, or `other` is being asked. In the second case the group fails later, or
-  // CollectiveEngine::OnSchedulesAgreed is called, or `other` is gone.
+  // the group has failed, or the process of `other` is being asked whether the two schedules agree. In the second case
+  // the group fails later, or CollectiveEngine::OnSchedulesAgreed is called, or `other` is gone.
   virtual bool SchedulesAgree(int rank, uint64_t ours, int other, uint64_t theirs) = 0;
-  // If options().timeout is set, the group fails when `call` has not ended after timeout + `longer`.
+  // Makes the group fail if `call` still waits for something after options().timeout + `longer`. Does nothing if that
+  // timeout is 0.
   virtual void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer = {}) = 0;
   // Tells a process that has left that no call runs here any more in which it takes part.
   virtual void SendFarewell(int process) = 0;
@@ -70,7 +71,7 @@ class CollectiveEngine {
   // Takes `call` over and ends it with EndCall, perhaps before Begin returns. If Begin throws, it has not changed
   // `call`.
   virtual void Begin(CollectiveCall&& call) = 0;
-  // Handles a message of EngineHost::Post. `data.to` is a local member. The call may also run steps that have waited
+  // Handles a message of EngineHost::Post. `data.to` is a local member. Deliver may also run steps that have waited
   // for the message; if `may_compute_inline` is false, it leaves long computations to a worker thread. Throws
   // DataLossError for a message that no peer of this version sends.
   virtual void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) = 0;

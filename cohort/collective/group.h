@@ -55,7 +55,7 @@ struct GroupOptions {
   // The name of this process's host. Processes with equal names are on one host, which kHierarchical and kAuto use. "":
   // derived from the machine and its network (cluster/host_identity.h).
   std::string host;
-  int64_t segment_bytes = 0;  // the largest message; 0: a size that measurements gave
+  int64_t segment_bytes = 0;  // the largest message; 0: 512 KiB
   // If a collective takes longer than this, the group fails with DeadlineExceededError. 0: no limit.
   std::chrono::milliseconds timeout{0};
   // A collective that takes longer than this is logged with the members that it waits for. It is logged again each time

@@ -25,12 +25,12 @@ class GroupFailures;
 class GroupDirectory final : public NodeService {
  public:
   explicit GroupDirectory(ClusterNode& node);
-  // Returns null if the node was made before RegisterCollectiveService.
+  // Returns the directory that `node` owns, or null if the node was made before RegisterCollectiveService.
   static GroupDirectory* Of(ClusterNode& node);
 
   // Adds `core`. From now on `core` gets the messages of its group, also the joins that came earlier. Fails earlier
   // generations of the group; if a peer has joined a later one, fails `core`. Throws AlreadyExistsError if this process
-  // is already in the group, and the reason if the node has stopped.
+  // is already in the group, and the `why` of OnStop if the node has stopped.
   void Add(const std::shared_ptr<GroupCore>& core);
   // Fails the groups with this key, with `why`. Returns false if there is none.
   bool Fail(int64_t key, const Status& why);

@@ -12,7 +12,7 @@ namespace cohort::collective {
 
 // Remembers the failures of the groups that a process has joined over connections. Two messages quote them: the answer
 // to a process that joins a failed group later, and the message of a process that leaves a healthy group because
-// another one has failed. It keeps at most the last 1000 failures. The GroupDirectory and its GroupCores share
+// another group has failed. It keeps at most the last 1000 failures. The GroupDirectory and its GroupCores share
 // ownership. Thread-safe.
 class GroupFailures {
  public:

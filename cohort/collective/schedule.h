@@ -38,9 +38,9 @@ struct ScheduleDifference {
   // "'w' (instance 3), all-reduce SUM of float32[4] by AUTO", or "nothing" if the schedule has no such position.
   std::string ours, theirs;
 };
-// How FindDifference compares two entries. kCompare: all their fields must be equal. kIgnore: names and algorithms do
-// not count, and shapes need only be compatible. (Members in one graph have different node names, and a graph may not
-// know a dimension.)
+// How FindDifference compares two entries. kCompare: all their fields must be equal. kIgnore: names do not count, and
+// shapes need only be compatible. (Members in one graph have different node names, and a graph may not know a
+// dimension.)
 enum class NameCheck : uint8_t { kCompare, kIgnore };
 // Returns the first difference, or nullopt if there is none.
 std::optional<ScheduleDifference> FindDifference(const std::vector<ScheduleEntry>& ours,

@@ -13,8 +13,8 @@
 
 namespace cohort {
 
-// The size for one direction. With 4 MiB, an all-reduce of 100 MB took a third longer if there were more processes than
-// cores.
+// The default size of a window, which serves one direction of a connection. With 4 MiB instead, an all-reduce of 100 MB
+// took a third longer if there were more processes than cores.
 inline constexpr size_t kWindowBytes = 8 << 20;
 
 // A mapped part of this process's address space, or nothing. The destructor unmaps it. It can be moved and not copied.
@@ -47,7 +47,8 @@ class SendWindow {
   // Returns the bytes that the peer needs to open the window; docs/formats.md has the layout. The peer can use them
   // until CloseOffer is called.
   std::string Offer() const;
-  // Must be called when the peer has opened the window, or has answered that it cannot.
+  // Closes the file descriptor by which the peer opens the window. The memory stays mapped. Must be called when the
+  // peer has opened the window, or has answered that it cannot.
   void CloseOffer();
 
   // A piece of the window into which the caller may write.
@@ -59,7 +60,7 @@ class SendWindow {
   // Returns a piece of `size` bytes. Returns nullopt if no such piece is free; one may be free after GiveBack.
   // Requires: `size` is at least 1.
   std::optional<Room> Reserve(size_t size);
-  // Frees the `count` oldest pieces, which the peer has read. Throws DataLossError if there are fewer.
+  // Frees the `count` oldest pieces, which the peer has read. Throws DataLossError if fewer are reserved.
   void GiveBack(uint64_t count);
 
  private:

@@ -21,8 +21,8 @@ class ClusterNode;
 // has closed, all waiting calls and steps fail, and so do later ones.
 class RemoteTask final : public TaskClient {
  public:
-  // Sends all requests over `connection`, so the object belongs to one incarnation of the task. Only CloseSession uses
-  // another connection to the task if this one has closed.
+  // Sends all requests over `connection`, so the object belongs to one incarnation of the task. There is one exception:
+  // if `connection` has closed, CloseSession uses another connection to the task.
   RemoteTask(std::weak_ptr<ClusterNode> node, std::shared_ptr<Connection> connection)
       : node_(std::move(node)), connection_(std::move(connection)), name_(connection_->peer().task) {}
   // Asks the task for its devices and waits for the answer. If an earlier call has succeeded, does nothing. devices()
@@ -41,6 +41,7 @@ class RemoteTask final : public TaskClient {
   // connection has closed before the call, throws AbortedError if the task can be reached again, and else
   // UnavailableError.
   void Register(ExecutableSpec spec) override;
+  // Asks the task to run one step, and returns without waiting. `done` gets the status of the step and its results.
   // Calls `done` once: on a network thread when the answer has come or the connection has closed, on the thread that
   // calls CancelStep or CloseSession, or on this thread if the connection has closed before.
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
@@ -50,7 +51,8 @@ class RemoteTask final : public TaskClient {
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
   // Tells the task that the session ends. Calls the `done` of the session's open steps with kCancelled.
   void CloseSession(uint64_t session) override;
-  // Sends the request and does not wait. Does nothing if the connection has closed.
+  // Asks the task to remove all resources of the container, and does not wait for that. Does nothing if the connection
+  // has closed.
   void ResetContainer(const std::string& container) override;
 
   // Called by the StepService when an answer has come or the connection has closed.

@@ -64,10 +64,11 @@ class GlooCall final : public UnfinishedCollective {
   CollectiveCall call_;                                    // used only by the thread that has set kRuns or kEnded
 };
 
-// Runs the collective on `mesh` and returns the member's result. Waits until the bytes have moved. Throws the errors of
-// GlooMesh. bfloat16 is reduced as float32, which needs twice the bytes. A reduce-scatter is an all-reduce of which the
-// member keeps its rows. A barrier and empty tensors move no bytes, because all members have already begun the
-// collective. May move the input out of `call`.
+// Runs the collective on `mesh` and returns the member's result. `world` is the number of members. For `tag` see
+// GlooMesh. Waits until the bytes have moved. Throws the errors of GlooMesh. bfloat16 is reduced as float32, which
+// needs twice the bytes. A reduce-scatter is an all-reduce of which the member keeps its rows. A barrier moves no
+// bytes: when it gets its turn, all members have begun it. A collective of empty tensors moves no bytes either. May
+// move the input out of `call`.
 Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag);
 
 }  // namespace cohort::collective

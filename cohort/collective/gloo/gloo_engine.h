@@ -2,9 +2,10 @@
 //
 // Gloo's calls block. All members have to make them in the same order, and Gloo does not check that the members'
 // arguments agree. So each member tells rank 0 which collective it has begun: it "arrives". Rank 0 compares the
-// signatures. When all members have arrived, it gives the collective a "turn", which is a number: all members run
-// collectives in the order of their turns. So a missing or different member is named before Gloo is called, members may
-// begin collectives in any order, and Gloo only waits while bytes move.
+// signatures. When all members have arrived, it gives the collective a "turn". That is a number, which is counted for
+// each lane (see below). All members run the collectives of a lane in the order of their turns. So a missing or
+// different member is named before Gloo is called, members may begin collectives in any order, and Gloo only waits
+// while bytes move.
 //
 // The group's own connections detect lost members. When the group fails, it also closes Gloo's connections, so no Gloo
 // call stays blocked.
@@ -49,8 +50,8 @@ class GlooEngine final : public CollectiveEngine {
   void OnPeerLeft(int process) override COHORT_EXCLUDES(mu_);
   void OnSchedulesAgreed() override COHORT_EXCLUDES(mu_);
   void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override COHORT_EXCLUDES(mu_);
-  // Returns true if no call runs or waits here. Gloo's connections may then still carry bytes that a peer has not read,
-  // and closing the connections would lose these bytes.
+  // Returns true if no call runs or waits here. Calls that have ended here may still run at peers: Gloo's connections
+  // may carry bytes that a peer has not read. If this process closed the connections now, these bytes would be lost.
   bool NeedsFarewells() const override COHORT_EXCLUDES(mu_);
   void Fail(const Status& why) override COHORT_EXCLUDES(mu_);
   bool IsOwnThread() const override;
@@ -68,8 +69,9 @@ class GlooEngine final : public CollectiveEngine {
   void GiveTurnIfAgreed(const CallId& id, const PendingArrivals& arrivals) COHORT_EXCLUDES(mu_);
   // Hands the call of the local member `rank` to its lane.
   void TakeTurn(int rank, const CallId& id, const CallSignature& signature, int64_t turn) COHORT_EXCLUDES(mu_);
-  // Returns the reason for `seen`, a broken connection, about which Gloo knows no more. Waits up to 5 s for the group's
-  // real failure and returns that; otherwise fails the group with `seen`. Call it from a lane's thread or from Connect.
+  // Returns why the group has failed. `seen` is an error that Gloo has reported. If it is kUnavailable, a connection
+  // has broken, and Gloo does not know why. Then waits up to 5 s until the group has failed for the real reason. If the
+  // group has not failed, fails it with `seen`. Call it from a lane's thread or from Connect.
   Status Explain(const Status& seen) COHORT_EXCLUDES(mu_);
   void Finish(const std::shared_ptr<GlooCall>& call, const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
   // Decrements running_. If it is 0 then, sends the farewells that wait for that.
@@ -83,10 +85,10 @@ class GlooEngine final : public CollectiveEngine {
   Status failed_ COHORT_GUARDED_BY(mu_);
   std::map<Key, std::shared_ptr<GlooCall>> calls_ COHORT_GUARDED_BY(mu_);               // that have not ended
   std::map<CallId, std::shared_ptr<PendingArrivals>> arrivals_ COHORT_GUARDED_BY(mu_);  // at rank 0: without a turn yet
-  std::vector<int64_t> turns_ COHORT_GUARDED_BY(mu_);                                   // rank 0: given turns by lane
-  int running_ COHORT_GUARDED_BY(mu_) = 1;        // calls with a turn that have not ended, and Connect
-  int explaining_ COHORT_GUARDED_BY(mu_) = 0;     // threads in Explain
-  std::vector<int> left_ COHORT_GUARDED_BY(mu_);  // processes that wait for a farewell
+  std::vector<int64_t> turns_ COHORT_GUARDED_BY(mu_);  // at rank 0: number of turns given, by lane
+  int running_ COHORT_GUARDED_BY(mu_) = 1;             // calls with a turn that have not ended, and Connect
+  int explaining_ COHORT_GUARDED_BY(mu_) = 0;          // threads in Explain
+  std::vector<int> left_ COHORT_GUARDED_BY(mu_);       // processes that wait for a farewell
 };
 
 }  // namespace cohort::collective

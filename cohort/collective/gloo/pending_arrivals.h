@@ -26,9 +26,9 @@ class PendingArrivals final : public UnfinishedCollective {
   // Returns the fingerprints of the members' schedules, by rank, if all have arrived. Otherwise returns an empty
   // vector.
   std::vector<uint64_t> ScheduleFingerprints() const COHORT_EXCLUDES(mu_);
-  // Returns why this collective can never get its turn. If some members have not arrived, the reason is that one of
-  // them is gone. If all members have arrived and their schedules are still compared, the reason is that any member is
-  // gone. Otherwise returns ok.
+  // Returns an error if this collective can never get its turn. There are two such cases: a member that has not arrived
+  // is gone; or all members have arrived, their schedules are still being compared, and any member is gone. Otherwise
+  // returns ok.
   Status WhyNever() const COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }

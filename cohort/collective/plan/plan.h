@@ -35,10 +35,11 @@ enum class StepKind : uint8_t {
 // One step of a plan. The kind says which of the fields below are used.
 struct PlanStep {
   StepKind kind = StepKind::kSend;
-  // For kReduce: whether `to` has every member's contribution after this step. If so, this step also divides a mean.
+  // For kReduce: whether `to` has every member's contribution after this step. If so, and if the
+  // reduction is a mean, this step also divides the sum by the number of members.
   bool final = false;
   int peer = -1;         // rank
-  int32_t sequence = 0;  // number of the message, counted for each sender and receiver in this plan
+  int32_t sequence = 0;  // number of the message among those from its sender to its receiver in this plan
   int64_t count = 0;
   BufferOffset from;
   BufferOffset to;

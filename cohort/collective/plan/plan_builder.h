@@ -33,7 +33,7 @@ class PlanBuilder {
   }
 
   // Each of these functions adds one step, which sends or receives at most one message; callers cut long ranges with
-  // Segments and Segment. A function that takes a range uses the range's offsets in every buffer that it names.
+  // Segments and Segment. A function that takes a Range uses range.begin as the offset in `from` and in `to`.
   void Send(int peer, BufferOffset from, int64_t count) {
     Add({StepKind::kSend, false, peer, sent_[peer]++, count, from, {}});
   }

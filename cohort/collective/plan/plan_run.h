@@ -24,7 +24,7 @@ namespace cohort::collective {
 // No thread waits for a message.
 class PlanRun final : public UnfinishedCollective, public std::enable_shared_from_this<PlanRun> {
  public:
-  // `on_end` is called once, before the call's `done`.
+  // `on_end` tells the owner that the run has ended. It is called once, before the call's `done`.
   PlanRun(EngineHost& host, const ReductionTable& reductions, int rank, const CallId& id, std::function<void()> on_end)
       : host_(host), reductions_(reductions), rank_(rank), id_(id), on_end_(std::move(on_end)) {}
 

@@ -22,6 +22,7 @@
 
 namespace cohort::collective::testing {
 
+// The longest time for which a test waits for the outcome of a call, or for a group to form.
 inline constexpr auto kPatience = std::chrono::seconds(60);
 
 // The result of one member's call.
@@ -80,7 +81,7 @@ inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
   return layout.algorithm == Algorithm::kAuto ? out : out << "_" << AlgorithmName(layout.algorithm);
 }
 
-// Returns `layouts`, and those of `with_gloo` with Gloo if this build has it.
+// Returns `layouts`. If this build has Gloo, also returns the layouts of `with_gloo`, with kGloo as their algorithm.
 inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Layout> with_gloo) {
   for (Layout& layout : with_gloo) {
     layout.algorithm = Algorithm::kGloo;

@@ -56,6 +56,7 @@ class InGraph : public ::testing::TestWithParam<Place> {
   static int world() { return GetParam().world(); }
   static RunOptions Patience() { return {.timeout = std::chrono::minutes(1)}; }
 
+  // Returns a new session for graph_. Its target is a server, or "" if Place::tasks is 0.
   std::unique_ptr<Session> Open() {
     SessionConfig config;
     config.device_count[GetParam().device_type] = GetParam().devices;
