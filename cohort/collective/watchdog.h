@@ -20,16 +20,17 @@ namespace cohort::collective {
 // Logs which collectives are late and what they wait for. The watchdog's thread owns it. Not thread-safe.
 class LateCallReport {
  public:
-  // Call it every `interval` with all unfinished collectives of `group`. Logs a collective that was already there at
-  // the previous call and still waits. Logs it again each time that its age has doubled. If several are due at once,
-  // logs the first one and the number of the others.
+  // Call it every `interval` with all unfinished collectives of `group`. A collective waits if its DescribeWait() is
+  // not "". Logs a collective if it waits in this call and waited in the previous call. Logs it again each time that
+  // its age has doubled. Each call of Update writes at most one line. If several collectives are to be logged, the line
+  // describes the first of them and says how many more there are.
   void Update(const std::string& group, std::chrono::milliseconds interval,
               const std::vector<std::shared_ptr<UnfinishedCollective>>& unfinished);
 
  private:
   struct Seen {
     std::weak_ptr<UnfinishedCollective> call;
-    int64_t updates = 0;      // since the first one that saw it
+    int64_t updates = 0;      // calls of Update since the call that saw it first
     int64_t next_report = 1;  // value of `updates` at the next log line
   };
   std::map<const UnfinishedCollective*, Seen> seen_;  // the collectives of the previous update
@@ -41,13 +42,14 @@ class Watchdog {
  public:
   struct Limits {
     std::chrono::milliseconds timeout{0};        // the longest time for one collective; 0: no limit
-    std::chrono::milliseconds late_interval{0};  // between reports in the log; 0: no reports
+    std::chrono::milliseconds late_interval{0};  // the time between two calls of LateCallReport::Update; 0: no reports
   };
   // Functions of the group that the watchdog calls, on its own thread.
   struct Callbacks {
     // Returns the collectives that have begun and not ended.
     std::function<std::vector<std::shared_ptr<UnfinishedCollective>>()> unfinished;
-    // Called if a collective has not ended in time and its DescribeWait() is not "". `wait` is that text.
+    // Makes the group fail, because `call` takes too long. The watchdog calls it if the time limit that Watch has set
+    // for `call` has passed and call.DescribeWait() is not "". `wait` is the result of DescribeWait().
     std::function<void(const UnfinishedCollective& call, const std::string& wait)> on_timeout;
   };
 
@@ -60,8 +62,8 @@ class Watchdog {
 
   // Starts the thread if at least one of the two limits is not 0. Call at most once.
   void Start();
-  // Makes the thread call on_timeout if `call` has not ended after timeout + `longer` from now. Does nothing if there
-  // is no timeout.
+  // Gives `call` a time limit: Limits::timeout + `longer`, from now on. When the limit has passed, the thread calls
+  // on_timeout if call->DescribeWait() is not "". Does nothing if Limits::timeout is 0.
   void Watch(const std::shared_ptr<UnfinishedCollective>& call, std::chrono::milliseconds longer) COHORT_EXCLUDES(mu_);
   // Makes the thread end; does not wait for it.
   void Stop() COHORT_EXCLUDES(mu_);
@@ -86,7 +88,7 @@ class Watchdog {
   const Callbacks callbacks_;
   Mutex mu_;
   CondVar changed_;
-  std::deque<Watched> watched_ COHORT_GUARDED_BY(mu_);  // by deadline
+  std::deque<Watched> watched_ COHORT_GUARDED_BY(mu_);  // sorted by deadline
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -24,8 +24,8 @@ enum class DType : int32_t {
   kInt64 = 9,
   kBool = 10,
   kBfloat16 = 14,
-  kResource = 20,  // a handle of a resource, such as a variable; never stored or sent to another task
-  kVariant = 21,   // a list of tensors (device/tensor_list.h); never stored or sent to another task
+  kResource = 20,  // a handle of a resource, such as a variable; never written to a file or a message
+  kVariant = 21,   // a list of tensors (device/tensor_list.h); never written to a file or a message
 };
 
 // Returns the bytes of one element. Returns 0 for kString, kResource and kVariant, because their elements are objects.

@@ -44,8 +44,9 @@ class COHORT_EXPORT Error : public std::runtime_error {
   Code code_;
 };
 
-// The base of the classes below. There is one class for each code except kOk, so that a `catch` can name the class. If
-// nothing catches the exception, std::terminate prints the name of the class.
+// The base of the classes below. There is one class for each code except kOk. So a program can catch the errors of one
+// code alone: `catch (const NotFoundError&)`. If nothing catches the exception, std::terminate prints the name of the
+// class.
 template <Code kCode>
 class COHORT_EXPORT CodedError : public Error {
  public:

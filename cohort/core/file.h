@@ -2,7 +2,7 @@
 // functions throw:
 // - NotFoundError if the file or a directory of its path does not exist;
 // - AlreadyExistsError if the system says that the file exists already;
-// - PermissionDeniedError, also for a file system that can only be read;
+// - PermissionDeniedError if the process lacks the right, or if the file system can only be read;
 // - ResourceExhaustedError if the disk or a quota is full, the file is too large, too many files are open, or the
 //   system lacks memory;
 // - FailedPreconditionError if a file is expected and the path is a directory, if a directory is expected and the path
@@ -96,13 +96,15 @@ COHORT_EXPORT void WriteFileAtomically(const std::string& path, std::string_view
 
 // Removes a file. Returns false if the file does not exist.
 COHORT_EXPORT bool RemoveFile(const std::string& path);
-// Returns false also if the system cannot tell, for example because the program may not enter a directory of the path.
+// Returns whether there is a file or a directory with this path. Returns false also if the system cannot tell, for
+// example because the program may not enter a directory of the path.
 COHORT_EXPORT bool FileExists(const std::string& path);
 // Renames a file. Replaces a file that is called `to`.
 COHORT_EXPORT void RenameFile(const std::string& from, const std::string& to);
 // Creates a directory and its parents. Does nothing if the directory exists.
 COHORT_EXPORT void CreateDirectories(const std::string& path);
-// Waits until the storage device has the new names, renames and removals of files in the directory `path`.
+// Waits until the storage device knows which files the directory `path` contains. After that, a crash of the machine
+// undoes no earlier creation, renaming or removal of a file in the directory.
 COHORT_EXPORT void SyncDirectory(const std::string& path);
 // Returns "/a/b" for "/a/b/c", "/" for "/c", and "." for "c".
 COHORT_EXPORT std::string DirectoryOf(const std::string& path);

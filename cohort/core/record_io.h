@@ -21,8 +21,9 @@ COHORT_EXPORT void EncodeRecord(std::string_view payload, std::string* out);
 // Returns the length of the payload. `header` is the first kRecordHeaderBytes of the record, which begins at `offset`
 // of the file `path`. Throws DataLossError, with path and offset, if the checksum is wrong.
 COHORT_EXPORT uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset);
-// Checks the checksum of a payload. `payload_and_footer` is the payload with the kRecordFooterBytes that follow it.
-// Throws DataLossError, with path and offset, if the checksum is wrong.
+// Checks the checksum of a payload. `payload_and_footer` is the payload with the kRecordFooterBytes that follow it. The
+// record (not its payload) begins at `offset` of the file `path`. Throws DataLossError, with path and offset, if the
+// checksum is wrong.
 COHORT_EXPORT void CheckRecordPayload(std::string_view payload_and_footer, const std::string& path, int64_t offset);
 
 // Writes records to a file, through a buffer of 64 KiB. Not thread-safe. Throws the errors that file.h lists. If a

@@ -15,7 +15,8 @@
 namespace cohort {
 
 // The dimensions of a tensor or of a value in a graph. A value type. Const methods are thread-safe. dim, set_dim,
-// AddDim and Sub require that the rank is known and that the dimensions exist.
+// AddDim and Sub require that the rank is known. dim, set_dim and Sub also require that the shape has the dimensions to
+// which their arguments refer.
 class COHORT_EXPORT Shape {
  public:
   static constexpr int kMaxRank = 8;

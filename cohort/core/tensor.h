@@ -49,13 +49,13 @@ class COHORT_EXPORT Tensor {
   }
   // Returns a tensor in host memory whose bytes are all zero; strings are empty.
   static Tensor Zeros(DType dtype, const Shape& shape);
-  // Returns a tensor over memory of the program, whose elements stand in row-major order from `data` on. No byte is
-  // copied. Kernels read the memory and never write into it. The program must not change it while a step may read it.
-  // Calls `deleter` exactly once: on the thread that lets go of the last tensor on the memory, or before FromBlob
-  // throws. The deleter must not throw. It may be empty; then the memory has to outlive all tensors on it. Throws
-  // InvalidArgumentError for strings and handles, for a shape that is not fully defined or is larger than 2^60 bytes,
-  // for a null pointer to one or more elements, and for memory that is not aligned to the size of an element. Kernels
-  // need no stricter alignment.
+  // Returns a tensor that uses memory of the program. The memory begins at `data` and contains the elements of the
+  // tensor in row-major order. No byte is copied. Kernels read the memory and never write into it. The program must not
+  // change it while a step may read it. Calls `deleter` exactly once: on the thread that lets go of the last tensor on
+  // the memory, or before FromBlob throws. The deleter must not throw. It may be empty; then the memory has to outlive
+  // all tensors on it. Throws InvalidArgumentError for strings and handles, for a shape that is not fully defined or is
+  // larger than 2^60 bytes, for memory that is not aligned to the size of an element, and for a null pointer if the
+  // shape has elements. Kernels need no stricter alignment.
   static Tensor FromBlob(void* data, DType dtype, const Shape& shape, std::function<void()> deleter);
 
   // Releases the buffer. Afterwards the tensor is not defined().

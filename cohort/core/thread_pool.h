@@ -11,9 +11,9 @@
 
 namespace cohort {
 
-// Runs closures on a fixed number of threads. Starts them in the order in which they were scheduled. When the owner
-// destroys the pool, only the pool's own closures may still call Schedule. None of the pool's threads may destroy the
-// pool.
+// Runs closures on a fixed number of threads. Starts them in the order in which they were scheduled. After the
+// destructor has begun, only closures that run on this pool may call Schedule. None of the pool's threads may destroy
+// the pool.
 class ThreadPool {
  public:
   // Starts the threads. Debuggers and `top` show `name`, cut to 15 characters.

@@ -20,12 +20,13 @@ class DescriptionWriter {
   void Int(int64_t value);
   void String(std::string_view text) { bytes_.String(text); }
   void Spec(const ElementSpec& spec);
-  // Writes the tensor's hash. Keeps a Tensor that shares the bytes for TakeTensors.
+  // Writes the tensor's hash. Keeps a copy of `tensor`, which TakeTensors returns. The copy shares the bytes.
   void TensorReference(const Tensor& tensor);
+  // Writes a stage and all its inputs, which are stages too.
   void Node(const DatasetNode& node);
 
   // TakeBytes returns the description. TakeTensors returns the tensors to which it refers; the key is the hash. Call
-  // each function once, at the end.
+  // TakeBytes once and TakeTensors once, after everything has been written.
   std::string TakeBytes() { return bytes_.Take(); }
   std::map<uint64_t, Tensor> TakeTensors() { return std::move(tensors_); }
 
@@ -35,9 +36,9 @@ class DescriptionWriter {
 };
 
 // Reads what a DescriptionWriter has written. Each function throws DataLossError or InvalidArgumentError if the bytes
-// are not a description. `lookup` must return the tensor that has a hash. TensorReference and Node also throw the
-// errors of `lookup`, and DataLossError if it returns another tensor. Requires: `bytes` outlive the reader. Not
-// thread-safe.
+// are not a description. `lookup` gets a hash and must return the tensor with this hash. TensorReference and Node also
+// throw the errors of `lookup`, and DataLossError if it returns another tensor. Requires: `bytes` outlive the reader.
+// Not thread-safe.
 class DescriptionReader {
  public:
   using TensorLookup = std::function<Tensor(uint64_t hash)>;

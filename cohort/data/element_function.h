@@ -1,5 +1,5 @@
-// ElementFunction: the function that Map or Filter applies to each element. DatasetFunction: the function that makes a
-// dataset of each element for Interleave.
+// ElementFunction: the function that Map or Filter applies to each element. DatasetFunction: the function with
+// which Interleave makes a dataset from each element.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace cohort::data {
 
-// Makes one element of another. Stages share ownership of it through shared_ptr. Immutable and thread-safe, with one
-// exception: a function of the host (one that the program wrote in C++) is only as thread-safe as the program made it.
+// Makes a new element from an element. Stages share ownership of the function through shared_ptr. Immutable and
+// thread-safe, with one exception: a function of the host (one that the program wrote in C++) is only as thread-safe as
+// the program made it.
 class ElementFunction {
  public:
   virtual ~ElementFunction() = default;
@@ -24,7 +25,7 @@ class ElementFunction {
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
-// Makes a dataset of an element. Ownership and threads are as for ElementFunction.
+// Makes a dataset from an element. Ownership and threads are as for ElementFunction.
 class DatasetFunction {
  public:
   virtual ~DatasetFunction() = default;
@@ -38,11 +39,13 @@ class DatasetFunction {
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
-// Reads the function of a ParseExampleDataset from `in`. Requires: the function's kind has been read from `in` before.
+// Reads from `in` the function with which ParseExampleDataset (readers/readers.h) parses tf.Examples. Requires: the
+// function's kind has been read from `in` before.
 class DescriptionReader;
 std::shared_ptr<const ElementFunction> ReadParseExample(DescriptionReader& in);
 
 // Make functions of the host from functions of the program. Throw InvalidArgumentError if the function is empty.
+// What HostPredicateFunction returns makes elements with one component: the result of the predicate, a bool scalar.
 std::shared_ptr<const ElementFunction> HostElementFunction(HostMap function, ElementSpec output_spec);
 std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate);
 std::shared_ptr<const DatasetFunction> HostDatasetsFunction(HostDatasetFunction function, ElementSpec output_spec);

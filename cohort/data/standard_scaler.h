@@ -21,7 +21,7 @@ class COHORT_EXPORT StandardScaler {
   void Fit(const Tensor& rows);
   // Learns from the component number `component` of each element, and forgets earlier rows. The component of one
   // element is one row. Throws InvalidArgumentError if there are no elements, no such component, or rows of different
-  // features, and the errors of Iterator::Next.
+  // shapes, and the errors of Iterator::Next.
   void Fit(const Dataset& dataset, size_t component = 0);
   // Learns from more rows, [n, features...], in addition to earlier rows. Throws as Fit does, and InvalidArgumentError
   // if the shape of the features is not that of the earlier rows.
@@ -37,8 +37,8 @@ class COHORT_EXPORT StandardScaler {
   const Shape& feature_shape() const { return feature_shape_; }
   // Returns the mean of each feature, in the row-major order of feature_shape().
   const std::vector<double>& mean() const { return mean_; }
-  // Returns the standard deviation of each feature, divided by n and not by n - 1. If it is 0, returns 1 for that
-  // feature.
+  // Returns the standard deviation of each feature. It is sqrt(S / num_rows()), with the sum S of the squared distances
+  // from the mean. Returns 1 for a feature whose standard deviation is 0.
   std::vector<double> scale() const;
 
  private:

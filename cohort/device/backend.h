@@ -20,8 +20,8 @@ struct DeviceRequest {
   int count = 0;             // how many devices of the type to make
   int intra_op_threads = 1;  // threads that a kernel of each device may use
   std::shared_ptr<TaskResources> resources;
-  // The visible physical devices of the type, in order. The new logical devices share them. Empty if the type has no
-  // physical devices (config::DeviceConfig::AddPhysical).
+  // The visible physical devices of the type, in order. The new logical devices share them. Empty if the config
+  // (config::DeviceConfig) lists no physical device of the type.
   std::vector<config::PhysicalDevice> physical = {};
 };
 

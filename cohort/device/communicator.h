@@ -1,5 +1,5 @@
 // Communicator: the collectives that one member of a group can call. The kernels of collective ops call them, and
-// programs may; collective/ implements them.
+// programs may call them too. collective/ implements them.
 #pragma once
 
 #include <cstdint>

@@ -33,8 +33,8 @@ struct TaskResources {
 class Device {
  public:
   // `intra_op_threads` is the number of threads that a kernel may use on the compute thread. `backend` and `allocator`
-  // must live longer than the device. Throws InvalidArgumentError if the name is not full, or if `intra_op_threads` is
-  // less than 1.
+  // must live longer than the device. Throws InvalidArgumentError if attributes.name lacks a part, or if
+  // `intra_op_threads` is less than 1.
   Device(const Backend& backend, DeviceAttributes attributes, Allocator& allocator, std::shared_ptr<TaskResources> task,
          int intra_op_threads);
   virtual ~Device();
@@ -58,9 +58,9 @@ class Device {
   virtual Tensor CopyFromHost(const Tensor& value);
 
   // The streams of a device whose kernels enqueue their work and return; nullptr on any other device. All sessions
-  // share the streams. An output of a kernel may be read by work that is enqueued later on the compute stream. Memory
-  // of the device is freed and reused in the order of this stream too. Copies to and from the host have streams of
-  // their own.
+  // share the streams. An output of a kernel may be read by work that is enqueued later on the compute stream. A freed
+  // buffer of device memory may be allocated again at once. The work of its next user must run after all work that was
+  // on the compute stream when the buffer was freed. Copies to and from the host have streams of their own.
   virtual Stream* compute_stream() { return nullptr; }
   virtual Stream* to_host_stream() { return nullptr; }
   virtual Stream* from_host_stream() { return nullptr; }

@@ -26,8 +26,8 @@ enum class StepMode {
   kDevice
 };
 
-// One call of a function. The calls in which a step is at the moment form a chain, which error messages list. The code
-// that runs the call owns the frame until the call has ended.
+// One call of a function. The body of a function may call another function, so a step may be inside several calls at
+// once. Error messages list all of them. The code that runs the call owns the frame until the call has ended.
 struct CallFrame {
   const std::string& function;
   const Node& caller;
@@ -44,9 +44,11 @@ struct StepInfo {
   std::span<Tensor> args;             // values of the _Arg nodes, by their attribute "index"
   std::span<Tensor> rets;             // _Retval nodes put their values here, by "index"
   const CallFrame* caller = nullptr;  // if this is a function's body: the call of the function; else null
-  bool in_update_gate = false;  // the caller's step is inside the update gate; false unless this is a function's body
-  StepError* error = nullptr;   // set on a device with streams, else null
-  const StepOrigin* origin = nullptr;  // set in a step of a session, else null
+  // True if this is a function's body and the node that calls the function changes variables. Then the step is inside
+  // the update gate already when the call begins.
+  bool in_update_gate = false;
+  StepError* error = nullptr;          // set on a device with streams, else null
+  const StepOrigin* origin = nullptr;  // the session that the step belongs to; null if there is no session
 };
 
 }  // namespace cohort

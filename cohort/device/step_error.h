@@ -34,8 +34,8 @@ class StepError {
   // Returns how many updates of the step have been applied.
   int64_t updates_applied() const { return updates_applied_.load(std::memory_order_acquire); }
 
-  // Sets the error. Does nothing if one is set already. The message must say which node failed (KernelContext::Describe
-  // does). Requires: !status.ok().
+  // Sets the error. Does nothing if one is set already. The message must say which node failed:
+  // KernelContext::Describe() returns text that names the node. Requires: !status.ok().
   void Set(const Status& status) {
     MutexLock lock(mu_);
     if (set_.load(std::memory_order_relaxed)) return;

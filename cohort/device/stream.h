@@ -1,5 +1,6 @@
-// Stream: a queue of a device's work. StreamEvent: a point in a stream. Only devices whose kernels enqueue their work
-// and return have streams (Device::compute_stream()). Steps on other devices use nothing of this header.
+// Stream: a queue of a device's work. StreamEvent: a point in a stream. A device has streams (Device::compute_stream())
+// only if its kernels enqueue their work and return before it is done. Steps on other devices use nothing of this
+// header.
 #pragma once
 
 #include <chrono>
@@ -35,8 +36,8 @@ class Stream {
   virtual ~Stream() = default;
   // Returns an event that is reached when all work that has been enqueued so far has run.
   virtual std::shared_ptr<StreamEvent> Record() = 0;
-  // Makes the work that is enqueued on this stream later run after `event`. The call itself does not wait. Requires:
-  // `event` is of a stream of the same backend.
+  // Makes all work that is enqueued on this stream from now on wait until `event` is reached. The call itself does not
+  // wait. Requires: `event` is of a stream of the same backend.
   virtual void Wait(const std::shared_ptr<StreamEvent>& event) = 0;
 };
 

@@ -19,7 +19,7 @@ namespace cohort::testing {
 // at the same time. Only the user of this process may enter the folder.
 //
 // The destructor removes the folder with everything in it. It ignores errors. Declare the object before all objects
-// that write into the folder, so that they end first. All methods are thread-safe.
+// that write into the folder, so that those are destroyed first. All methods are thread-safe.
 class TempFolder {
  public:
   // Throws the error that ThrowErrno() gives if the system cannot make the folder.

@@ -18,8 +18,8 @@ class DatasetNode;
 class DescriptionWriter;
 using NodePtr = std::shared_ptr<const DatasetNode>;
 
-// One run of a stage over its input. The StageIterator of the stage after it owns it; the program's Iterator owns that
-// of the last stage. Not thread-safe: one thread at a time may call.
+// One run of a stage over its input. Its owner is the StageIterator of the next stage. If there is no next stage, the
+// owner is the program's Iterator. Not thread-safe: one thread at a time may call.
 class StageIterator {
  public:
   virtual ~StageIterator() = default;
@@ -38,7 +38,9 @@ using StagePtr = std::unique_ptr<StageIterator>;
 
 // The facts that a stage needs to make an iterator.
 struct IteratorContext {
-  int64_t epoch = 0;  // for shuffles that reshuffle: the number of passes over the same stage
+  // The number of this pass over the stage: 0 is the first pass. Shuffles that reshuffle have another order in each
+  // pass.
+  int64_t epoch = 0;
   // Seeds for stages that have a drawn seed: a stage in this map uses the seed of the map, and not its drawn seed. May
   // be null.
   std::shared_ptr<const std::map<const DatasetNode*, uint64_t>> seeds;
@@ -59,8 +61,8 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   const ElementSpec& spec() const { return spec_; }
   // Returns the stage's name in a description: "Shuffle".
   virtual std::string kind() const = 0;
-  // Returns the stage's parameters, for people and for comparing positions: "10, seed=3". It never shows the contents
-  // of tensors.
+  // Returns the stage's parameters as text, for ToString(): "10, seed=3". Iterator::Restore throws if ToString()
+  // differs from the text in the saved position. The text never shows the contents of tensors.
   virtual std::string Parameters() const { return ""; }
   // Returns the whole pipeline: "Range(0, 10, 1).Shuffle(10, seed=3)".
   virtual std::string ToString() const;
@@ -86,8 +88,8 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
 
   // Returns a new run of the stage and of its inputs. The caller owns it.
   StagePtr MakeIterator(const IteratorContext& context) const;
-  // Calls `work` and returns its result. `work` must not call the input's stages. If it throws, adds " (from stage
-  // Map(...) of ...)" to the error's message.
+  // Calls `work` and returns its result. `work` must not call the stages before this one, because their errors are not
+  // errors of this stage. If `work` throws, adds " (from stage Map(...) of ...)" to the error's message.
   template <typename Work>
   auto Guard(const Work& work) const {
     try {
