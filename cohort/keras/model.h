@@ -44,8 +44,8 @@ class COHORT_EXPORT Model {
   const std::string& name() const;
 
   // Sets optimizer, losses and metrics. Weights stay; the optimizer's state begins anew. Throws InvalidArgumentError if
-  // there is no loss, or if the number of losses does not fit the outputs. If the outputs are not known yet, the number
-  // of losses is checked later, by Fit or another call that needs them.
+  // there is no loss, or if the number of losses does not fit the outputs. If the model is not built yet, Compile does
+  // not check this number; a later call, such as Fit, checks it.
   void Compile(const CompileOptions& options);
 
   // Trains. Returns the logs of all epochs. Throws FailedPreconditionError before Compile, and InvalidArgumentError for
@@ -67,8 +67,8 @@ class COHORT_EXPORT Model {
   std::vector<Tensor> PredictAll(const ModelData& x, const PredictOptions& options = {});
   // As PredictAll, for a model with one input and one output.
   Tensor Predict(const Tensor& x, const PredictOptions& options = {});
-  // Runs one training step on one batch. Returns the loss of this batch, and the metrics over all batches since Fit
-  // last began an epoch or since ResetMetrics.
+  // Runs one training step on one batch. Returns the loss of this batch, and the metrics over all batches since the
+  // metrics were last reset. Each epoch of Fit resets them at its beginning, and so does ResetMetrics.
   Logs TrainOnBatch(const ModelData& batch);
   void ResetMetrics();
 
@@ -88,7 +88,8 @@ class COHORT_EXPORT Model {
   std::vector<LayerTensor> inputs() const;
   std::vector<LayerTensor> outputs() const;
 
-  // Returns the model's own layers, in the order of the computation. The input of a Sequential is not among them.
+  // Returns the layers of the model, in the order of the computation. If one of them is a model itself, its layers are
+  // not in the list (see ModelLayer::layers). The input of a Sequential is not in the list.
   std::vector<ModelLayer> layers() const;
   // Throws NotFoundError, with the nearest names, if the model has no layer of this name.
   ModelLayer GetLayer(const std::string& name) const;
@@ -101,7 +102,8 @@ class COHORT_EXPORT Model {
   std::vector<Tensor> GetWeights() const;
   void SetWeights(const std::vector<Tensor>& weights);
   std::vector<std::string> WeightNames() const;  // "dense/kernel"
-  // Returns the names for the layers that are not frozen now, even if Compile was not called since.
+  // Returns the names of the trainable weights of all layers that are not frozen now. A call of SetTrainable changes
+  // the result at once, without a new Compile.
   std::vector<std::string> TrainableWeightNames() const;
   int64_t CountParams() const;
 

@@ -67,7 +67,8 @@ class COHORT_EXPORT ModelLayer {
  private:
   friend class Model;
   ModelLayer(std::shared_ptr<ModelState> model, std::shared_ptr<const Layer> layer, std::string path);
-  // Returns the layers of `layers`, which is at `path` of the model.
+  // Returns handles of the layers in `layers`. `path` is the path of `layers` in `model`: "" for the whole model, or
+  // the path of a layer that is a model.
   static std::vector<ModelLayer> Of(const std::shared_ptr<ModelState>& model, const LayerGraph& layers,
                                     const std::string& path);
   // Returns the layer called `name`. Throws NotFoundError if none of `layers` has this name. `owner`: "model 'base'",

@@ -41,8 +41,8 @@ struct COHORT_EXPORT LoadOptions {
 };
 
 // Returns a Sequential or a functional Model with the file's weights. Throws what ReadModelArchive throws (archive.h).
-// Throws errors that name file and member: InvalidArgumentError for an unknown layer or option and for weights that do
-// not fit; DataLossError for damaged weights.
+// Throws InvalidArgumentError for an unknown layer or option and for weights that do not fit, and DataLossError for
+// damaged weights. These errors name the file and the member of the zip archive that is wrong.
 COHORT_EXPORT Model LoadModel(const std::string& path, const LoadOptions& options = {});
 
 // Writes only the weights and, if the model is compiled, the optimizer's state. Throws InvalidArgumentError if `path`
@@ -50,9 +50,9 @@ COHORT_EXPORT Model LoadModel(const std::string& path, const LoadOptions& option
 COHORT_EXPORT void SaveWeights(const Model& model, const std::string& path);
 // Reads weights and, if the model is compiled, the optimizer's state, from a ".keras" or a ".weights.h5" file. As in
 // Keras, the weights of a layer are found by the layer's class and by its position among the layers of this class.
-// Throws InvalidArgumentError that names file, group and layer if weights do not fit; then nothing has changed. Throws
-// DataLossError for a damaged file, FailedPreconditionError if input shapes are not known. If the optimizer's state
-// does not fit, logs a warning and keeps the current state.
+// Throws InvalidArgumentError if weights do not fit; then nothing has changed. The error names the file, the HDF5 group
+// in it, and the layer. Throws DataLossError for a damaged file, FailedPreconditionError if input shapes are not known.
+// If the optimizer's state does not fit, logs a warning and keeps the current state.
 COHORT_EXPORT void LoadWeights(Model& model, const std::string& path);
 
 // Writes the inference graph as an ONNX file (opset 17, float32), for example for onnxruntime. Inputs and outputs have

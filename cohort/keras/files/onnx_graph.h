@@ -30,6 +30,8 @@ class OnnxGraph {
   // Adds an input of the model. Throws UnimplementedError if ONNX runtimes cannot compute with the dtype. Unknown
   // dimensions get names; an unknown dimension 0 is called "batch". Returns the input's name.
   std::string AddInput(const std::string& name, DType dtype, const Shape& shape);
+  // Declares that the value called `name` is an output of the model. The value is an input, or the output of a node.
+  // Throws as AddInput does.
   void AddOutput(const std::string& name, DType dtype, const Shape& shape);
   // Returns the name of a constant. Names are made unique. The constant is written into the model when a node first
   // takes it as an input.

@@ -15,15 +15,15 @@
 namespace cohort::keras {
 
 // Translates one graph. ExportOnnx owns the object, sets the placeholders and calls Add(). Add() calls a rule for each
-// node (onnx_rules.h). The rules use the other functions. Used by one thread.
+// node (onnx_rules.h). The rules call the functions below Add(). Used by one thread.
 class OnnxTranslation {
  public:
-  // A weight: its name in the ONNX model, and its value. The constructor takes the weights that the graph reads, by
-  // their VarHandleOp.
+  // A weight: its name in the ONNX model, and its value.
   struct NamedTensor {
     std::string name;
     Tensor value;
   };
+  // `variables` has the weights that the graph reads. The key of a weight is its VarHandleOp.
   OnnxTranslation(OnnxGraph& onnx, std::map<const Node*, NamedTensor> variables)
       : onnx_(onnx), variables_(std::move(variables)) {}
 

@@ -32,8 +32,9 @@ COHORT_EXPORT Initializer DeserializeInitializer(const ConfigValue& value);
 COHORT_EXPORT Regularizer DeserializeRegularizer(const ConfigValue& value);
 COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value);
 
-// Makes a layer of one of Keras's classes. If `value` also has the "build_config", its input_shape tells whether the
-// axis of a normalization is the last one (that axis becomes -1).
+// Makes a layer of one of Keras's classes. A normalization layer can only be made if its "axis" is the last one, which
+// Cohort writes as -1. Files may have a positive number instead. If `value` has a "build_config" with the input_shape,
+// this function finds out from the shape if the number means the last axis.
 COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value);
 // Returns true if DeserializeLayer knows the class.
 COHORT_EXPORT bool IsKerasLayer(const std::string& class_name);

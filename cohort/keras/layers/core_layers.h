@@ -52,9 +52,9 @@ struct COHORT_EXPORT EmbeddingOptions {
   std::string name;
   bool trainable = true;
 };
-// Returns row x[...] of the weight `embeddings` [input_dim, output_dim]. Integers [batch, ...] become [batch, ...,
-// output_dim]. An integer outside of [0, input_dim) fails the step with InvalidArgumentError. The gradient is sparse:
-// an update changes only the rows that occur.
+// Replaces each integer i of the input by row i of the weight `embeddings` [input_dim, output_dim]. Integers
+// [batch, ...] become [batch, ..., output_dim]. An integer outside of [0, input_dim) fails the step with
+// InvalidArgumentError. The gradient is sparse: an update changes only the rows that occur.
 COHORT_EXPORT LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options = {});
 
 // [batch, ...] becomes [batch, product of the other dimensions].

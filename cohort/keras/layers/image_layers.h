@@ -20,8 +20,8 @@ struct COHORT_EXPORT RowsColumns {
   RowsColumns(int64_t rows, int64_t columns) : rows(rows), columns(columns) {}
 };
 
-// In this and the following options, `padding` is "valid" (no padding) or "same": zeros are added at the borders so
-// that the output has ceil(input / stride) rows and columns.
+// In the options of this file, `padding` is "valid" (no padding) or "same". With "same", elements are added at the
+// borders so that the output has ceil(input / stride) rows and columns. For convolutions, the added elements are zeros.
 struct COHORT_EXPORT Conv2DOptions {
   RowsColumns strides = 1;
   std::string padding = "valid";
@@ -39,12 +39,13 @@ struct COHORT_EXPORT Conv2DOptions {
 // Weights: kernel [rows, columns, channels / groups, filters], bias [filters].
 COHORT_EXPORT LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
 
-// Says how initializers that use fans count the fans of a depthwise kernel [rows, columns, channels, multiplier].
+// Says how the fans of a depthwise kernel [rows, columns, channels, multiplier] are counted. Initializers such as
+// "glorot_uniform" use the fans of a kernel: how many inputs an output has, and how many outputs an input has.
 enum class DepthwiseFans {
   // The true numbers: an output has rows * columns inputs, and an input has rows * columns * multiplier outputs.
   kTrue,
-  // Keras's rule for all kernels, which counts rows * columns * channels inputs. With it, each depthwise layer makes
-  // its signal smaller by about sqrt(channels / 2), and a stack of such layers does not learn.
+  // Keras's rule for all kernels, which counts rows * columns * channels inputs. With it, each depthwise layer divides
+  // the size of its signal by about sqrt(channels / 2), and a stack of such layers does not learn.
   kKeras,
 };
 
@@ -94,7 +95,8 @@ struct COHORT_EXPORT Pooling2DOptions {
   std::string padding = "valid";
   std::string name;
 };
-// Compute the largest element, or the mean, of each window in each channel. Elements of the padding are left out.
+// Compute the largest element, or the mean, of each window in each channel. Only elements of the image count,
+// not those of the padding.
 COHORT_EXPORT LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 COHORT_EXPORT LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 

@@ -21,7 +21,8 @@ class LayerGraph final : public Layer {
     int index;
   };
   struct LayerStep {
-    LayerRef layer;  // its origin() is empty; inherited() has the origins
+    // This LayerRef has no origin(): inherited() says from which model a layer's initial weights are copied.
+    LayerRef layer;
     std::vector<Value> inputs;
   };
   // A layer whose initial weights are copied from another model that has the layer.
@@ -44,9 +45,11 @@ class LayerGraph final : public Layer {
   const std::vector<LayerStep>& steps() const { return steps_; }
   const std::vector<Value>& output_values() const { return outputs_; }
 
-  // Returns the layers that came with an origin. Only the thread that builds the model may call these two functions.
+  // Returns the layers whose initial weights are copied from another model. Only the thread that builds the model may
+  // call inherited() and ForgetInherited().
   const std::vector<Inherited>& inherited() const { return inherited_; }
-  // Forgets them when the model has their weights, so that the graph does not keep other models alive.
+  // Empties inherited(). The thread calls it after it has copied the weights, because inherited() keeps the other
+  // models alive.
   void ForgetInherited() const { inherited_.clear(); }
 
   void SetTrainable(bool trainable) const override;
@@ -54,8 +57,9 @@ class LayerGraph final : public Layer {
   DType InputDType() const override { return input_specs_[0].dtype; }
 
  private:
-  // `model`: the built model in which a value that follows from `tensor` was looked up; its weights are inherited.
-  // Null: none so far.
+  // Adds the calls of layers on which `tensor` depends, and returns the place of `tensor`. If `model` is not null, a
+  // value that depends on `tensor` was looked up in this built model. Then the added layers begin with copies of the
+  // weights that they have in it.
   Value Visit(const LayerTensor& tensor, const std::shared_ptr<ModelState>& model);
   void Inherit(const LayerRef& layer, const std::shared_ptr<ModelState>& model);
   // Puts steps_ into Keras's order. Requires: each step comes after the steps that make its inputs.

@@ -18,9 +18,10 @@
 
 namespace cohort::keras {
 
-// What the sum of a batch is divided by: the number of loss values, whatever the sample weights are
-// (kSumOverBatchSize); the sum of the sample weights (kMeanWithSampleWeight); or nothing (kSum): LossSums::weight is
-// not valid, and the sum is the loss.
+// Says how the loss of a batch is made from the sum of its loss values (LossSums::sum):
+// - kSumOverBatchSize: the sum is divided by the number of loss values, whatever the sample weights are.
+// - kMeanWithSampleWeight: the sum is divided by the sum of the sample weights.
+// - kSum: the sum is the loss. LossSums::weight is not valid.
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
 
 // Two float32 scalars of one replica. Each replica divides its sum by the weight of all replicas; these shares add up
@@ -44,13 +45,13 @@ class COHORT_EXPORT Loss {
   // Returns one float32 value for each example. The result has the shape [batch], or [batch, d1, ...] if y_pred has
   // more than two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is
   // that of y_pred or one less; the comments below say where it is one less. Throws InvalidArgumentError if the shapes
-  // do not fit. If a shape is not known yet, the step that runs the nodes throws it.
+  // do not fit. If a shape is not known yet, the step that runs the nodes throws this error.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
-  // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction), with Keras's
-  // adjustments: ranks that differ by a last dimension of 1 are made equal, and values are multiplied by
-  // `sample_weight`. `sample_weight` has the shape [batch], [batch, 1] or that of PerExample. If it is not valid,
-  // weights are 1.
+  // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction). As in Keras, y_true
+  // and y_pred get equal ranks first, if one of them has a last dimension of 1 more than the other. The values of
+  // PerExample are multiplied by `sample_weight`. `sample_weight` has the shape [batch], [batch, 1] or that of
+  // PerExample. If it is not valid, weights are 1.
   LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {}) const;
 
   // Returns the loss in the form of Keras's files; serialization.h does the reverse. Throws UnimplementedError for a
@@ -92,6 +93,9 @@ struct COHORT_EXPORT HuberOptions {
   Reduction reduction = Reduction::kSumOverBatchSize;
   std::string name = "";
 };
+
+// In the formulas below, t is y_true and p is y_pred. In those of crossentropies, p are probabilities, even if y_pred
+// are logits.
 
 // -log p[label]. y_true is integer [batch] or [batch, 1] (floats with integer values are accepted), y_pred [batch,
 // classes]. A label outside of [0, classes) fails the step with InvalidArgumentError that names it.

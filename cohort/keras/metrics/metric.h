@@ -33,7 +33,8 @@ class COHORT_EXPORT Metric {
   Metric(const Metric&) = delete;
   Metric& operator=(const Metric&) = delete;
 
-  const std::string& name() const { return name_; }  // as in the logs
+  // Returns the metric's name in the logs. If the model has several outputs, the logs put the output's name before it.
+  const std::string& name() const { return name_; }
   virtual MetricDirection direction() const { return MetricDirection::kNone; }
 
   virtual std::vector<MetricState> States() const = 0;
@@ -63,8 +64,9 @@ class COHORT_EXPORT Metric {
 
 using MetricPtr = std::shared_ptr<const Metric>;
 
-// Returns the metric sum(values * weights) / sum(weights) of one value for each example. Most metrics are of this kind.
-// `per_example` gets y_true and y_pred with equal ranks (see Loss::Sums) and returns [batch] or [batch, d1, ...].
+// Returns a metric that is a weighted mean: sum(values * weights) / sum(weights). Most metrics are of this kind. The
+// values are the results of `per_example`, one or more for each example: [batch] or [batch, d1, ...]. `per_example`
+// gets y_true and y_pred with equal ranks (see Loss::Sums).
 COHORT_EXPORT MetricPtr MeanOf(std::string name,
                                std::function<Output(const Output& y_true, const Output& y_pred)> per_example,
                                MetricDirection direction = MetricDirection::kNone);

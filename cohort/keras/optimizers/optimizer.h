@@ -2,7 +2,7 @@
 // share. Make() adds an optimizer with its own variables to a graph. If each replica has its own copies of the
 // variables, Make is called once for each replica; if replicas share variables, it is called once. Optimizers differ in
 // their update rule (train/update_rule.h). The formulas in the comments are Keras's; g is the gradient and lr the
-// learning rate.
+// learning rate. Two names side by side are multiplied.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ namespace cohort::keras {
 // The options that all optimizers have. At most one of the three clips may be set.
 struct COHORT_EXPORT CommonOptions {
   LearningRate learning_rate = 0.001;
-  std::optional<double> weight_decay = std::nullopt;     // var -= var * weight_decay * lr, before the gradient's step
+  std::optional<double> weight_decay = std::nullopt;     // var -= var * weight_decay * lr, before the rule's formula
   std::optional<double> clipnorm = std::nullopt;         // scales each gradient down to this norm
   std::optional<double> clipvalue = std::nullopt;        // clips each element to [-clipvalue, clipvalue]
   std::optional<double> global_clipnorm = std::nullopt;  // scales all gradients together down to this norm
@@ -70,8 +70,8 @@ class COHORT_EXPORT GraphOptimizer {
 class COHORT_EXPORT Optimizer {
  public:
   // `class_name` and `config` (the options that are not in CommonOptions) are the form in Keras's files. If
-  // `class_name` is empty, this is an optimizer of the program's own. Requires: `rule` is not null; the options are in
-  // range and have a name.
+  // `class_name` is empty, this is an optimizer of the program's own. Requires: `rule` is not null; `options` has a
+  // name; all numbers are in range.
   Optimizer(std::string class_name, CommonOptions options, train::UpdateRulePtr rule, ConfigValue::Object config);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -80,7 +80,8 @@ class COHORT_EXPORT Optimizer {
   // Adds the variables "<name>/iteration" and, if the rate does not follow a schedule, "<name>/learning_rate" in the
   // current scopes of `graph`. Returns the optimizer of the graph.
   std::unique_ptr<GraphOptimizer> Make(Graph& graph) const;
-  // Returns the form in Keras's files, with the learning rate of the description; serialization.h does the reverse.
+  // Returns the form in Keras's files; serialization.h does the reverse. The learning rate in it is always the one with
+  // which the optimizer was described, even if a program has set another rate in a graph.
   // Throws UnimplementedError for an optimizer or a schedule of the program's own.
   ConfigValue Serialized() const;
 
@@ -171,12 +172,14 @@ struct COHORT_EXPORT FtrlOptions {
   std::optional<double> global_clipnorm = std::nullopt;
   std::string name = "";
 };
-// p = learning_rate_power; a' = a + g^2; z += g + 2 shrinkage var - (a'^-p - a^-p) / lr var;
-// q = a'^-p / lr + 2 (l2 + beta / (2 lr)); var = (clip(z, -l1, l1) - z) / q; a = a'
+// p = learning_rate_power; a' = a + g^2; z = z + g + 2 * shrinkage * var - var * (a'^(-p) - a^(-p)) / lr;
+// q = a'^(-p) / lr + 2 * (l2 + beta / (2 * lr)); var = (clip(z, -l1, l1) - z) / q; a = a'.
+// l1, l2 and shrinkage are the three regularization strengths. a begins as initial_accumulator_value, z as 0.
 COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
 
-// Describes an optimizer of the program's own. If `rule` has powers() (train/update_rule.h), they are computed from the
-// iterations. Throws InvalidArgumentError if `options` has no name or `rule` is null.
+// Describes an optimizer of the program's own. If the update uses powers of a number (UpdateRule::powers in
+// train/update_rule.h), each power is number^(iterations + 1). Throws InvalidArgumentError if `options` has no name or
+// `rule` is null.
 COHORT_EXPORT OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options);
 
 // Returns an optimizer by Keras's name, in upper or lower case ("adam", "SGD"), with the defaults above. Throws

@@ -46,7 +46,8 @@ class ArrayOps final : public Layer {
     const Output scores = ops::BatchMatMul(heads(parts[0]), heads(parts[1]), false, true);
     const Output rows = ops::Const(ctx.graph(), std::vector<int32_t>{0, 1, 2, 3}, Shape{4, 1});
     const Output columns = ops::Const(ctx.graph(), std::vector<int32_t>{0, 1, 2, 3}, Shape{1, 4});
-    // Depends on x, because a value of constants alone would be a constant itself.
+    // This 0 is computed from x, so that `sees` is computed from x, too. A value that is computed from constants alone
+    // becomes a constant.
     const Output zero = ops::Squeeze(ops::Slice(ops::ShapeOf(x), {2}, {1})) - ops::Const(ctx.graph(), int32_t{6});
     const Output sees = ops::GreaterEqual(rows + zero, columns);
     const Output masked = ops::SelectV2(sees, scores, ops::ScalarLike(scores, -1e9));

@@ -30,7 +30,7 @@ struct BatchOptions {
   // True: each epoch begins at the start of the data, also with steps_per_epoch.
   bool starts_over = false;
   std::map<int64_t, double> class_weight;          // an example's weight is multiplied by that of its class
-  const distribute::Strategy* strategy = nullptr;  // its processes share the data; null: this process has all data
+  const distribute::Strategy* strategy = nullptr;  // its processes divide the data; null: this process has all data
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };
 
@@ -44,8 +44,8 @@ struct BatchTargets {
 // InvalidArgumentError for data without examples, tensors of different lengths, and elements that are not batches.
 data::ElementSpec SpecOfData(const ModelData& data, const char* caller);
 
-// The batches of one data set. A thread of the iterator prepares batches before the steps need them. The call of Fit,
-// Evaluate or Predict owns it, and only the thread of this call uses it.
+// The batches of one data set. A thread of the iterator prepares batches before the steps need them. The function of
+// Trainer that makes a Batches, such as Fit, owns it. Only the thread that runs this function uses it.
 class Batches {
  public:
   using Parts = distribute::PerReplica<std::vector<Tensor>>;
@@ -71,8 +71,8 @@ class Batches {
   // this process's first replica in it. Throws InvalidArgumentError if the data have no batch.
   std::vector<Tensor> Peek();
 
-  // Begins an epoch at the start of the data. If steps_per_epoch is given and starts_over is false, continues where the
-  // last epoch stopped.
+  // Begins an epoch. If steps_per_epoch is given, starts_over is false and data are left, the epoch begins where the
+  // last epoch stopped. Otherwise it begins at the start of the data.
   void StartEpoch();
   // Replaces *parts by the parts of this process's replicas in the next global batch. Without a strategy there is one
   // part, the whole batch. A part has inputs, targets and weights [batch] (ones if none are given). Returns false at
@@ -89,16 +89,19 @@ class Batches {
 
  private:
   data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec);
-  // Returns this process's part of a dataset of global batches. A step takes per_step_ of its elements.
+  // Returns this process's part of a dataset of global batches. Sets per_step_, the number of elements of this part
+  // that a step takes.
   data::Dataset PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy);
   // Gets the parts of the next step, which may have been peeked. Returns false at the end of this process's data.
   bool NextParts(Parts* parts);
-  // Takes the parts from the iterator, and makes the iterator if there is none. At least one part has rows. Returns
-  // false at the end of this process's data.
+  // Sets *parts to the next parts of the iterator, and makes the iterator if there is none. If the data end before the
+  // last part, the missing parts have no rows. Returns false if there is no part at all.
   bool TakeParts(Parts* parts);
   // Returns parts without rows, by the dataset's spec.
   Parts PartsWithoutRows() const;
-  // Agrees with the other processes on whether the epoch continues.
+  // Returns true if the epoch continues. `has_parts` says if this process has data for the next step. If processes have
+  // data of their own, the epoch continues as long as one of them has data. A process without data then gets *parts
+  // without rows. If processes divide common batches, throws if only some of them have data.
   bool GoesOn(bool has_parts, Parts* parts);
   void AddWeights(Parts* parts);
   [[noreturn]] void FailOfNoData() const;
@@ -107,13 +110,13 @@ class Batches {
   const BatchOptions options_;
   std::vector<data::TensorSpec> y_specs_;
   bool weighted_ = false;
-  bool agrees_ = false;  // processes must ask each other when the data of all have ended
+  bool agrees_ = false;  // true: the processes must ask each other in each step if the epoch continues (GoesOn)
   int per_step_ = 1;     // elements of a step: 1, or with several processes the number of replicas here
   std::optional<data::Dataset> common_;
   std::optional<data::Dataset> dataset_;
   std::unique_ptr<data::Iterator> iterator_;
   std::optional<Parts> peeked_;
-  int64_t next_pass_ = 0;   // the order of a shuffle depends on it
+  int64_t next_pass_ = 0;   // number of the next pass over the data; the order of a shuffle depends on it
   bool has_data_ = false;   // true after the first batch
   int64_t step_ = 0;        // in this epoch
   int64_t from_pass_ = 0;   // batches taken from the current iterator

@@ -38,9 +38,10 @@ class RunningLosses {
 // The callbacks and conditions of one pass over the data.
 struct PassEvents {
   Callback* callbacks;
-  bool testing;
+  bool testing;                // true: the callbacks' functions for tests are called, not those for training
   std::string where;           // for errors: "epoch 3"
   const bool* stop = nullptr;  // when it becomes true, the pass ends after the current batch
+  // Called after each step, before the callbacks for the batch's end. Fit makes its replica checks in it. May be empty.
   std::function<void()> after_step = {};
 };
 
@@ -55,10 +56,10 @@ auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   }
 }
 
-// Runs `step` on the batches of one epoch, until it ends or events.stop is true. Returns loss and metrics. *steps is
-// the number of batches of the epoch that are done; each batch adds 1. If *steps is not 0 at first, the pass continues
-// an epoch that was begun before, and keeps the values of `running` and of the metrics. Throws what a step throws, with
-// `where` and the batch's number added.
+// Runs `step` on the batches of one epoch, until the epoch ends or *events.stop is true. Returns loss and metrics.
+// *steps is the number of batches of the epoch that are done; each batch adds 1. If *steps is not 0 at first, the pass
+// continues an epoch that was begun before, and keeps the values of `running` and of the metrics. Throws what a step
+// throws, with `where` and the batch's number added.
 Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
              int64_t* steps);
 
@@ -67,7 +68,7 @@ struct FitProgress {
   Batches& batches;
   CallbackList& callbacks;
   RunningLosses running;
-  int64_t first_pass;  // the pass over the data in epoch initial_epoch; the order of a shuffle depends on it
+  int64_t first_pass;  // number of the pass over the data in epoch initial_epoch; the order of a shuffle depends on it
   int epoch;           // the current epoch; in OnEpochEnd the next epoch
   int64_t batch = 0;   // batches of the epoch that are done
   // For a continued training: the states of the callbacks, and the name of the file that they are from.

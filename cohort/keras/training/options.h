@@ -69,7 +69,7 @@ struct COHORT_EXPORT CompileOptions {
 // The arguments of Model::Fit beside the data.
 struct COHORT_EXPORT FitOptions {
   int64_t batch_size = 32;  // if the data are tensors; datasets have batches already
-  int epochs = 1;           // training ends after this epoch, counted from 1
+  int epochs = 1;           // training ends after this epoch; the first epoch is epoch 1
   int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
   std::vector<CallbackPtr> callbacks;
   // The fraction of the examples, in (0, 1), that is used for validation and not for training: the last examples in the
@@ -78,19 +78,21 @@ struct COHORT_EXPORT FitOptions {
   ModelData validation_data;
   bool shuffle = true;  // if the data are tensors
   std::map<int64_t, double> class_weight;
-  int initial_epoch = 0;
+  int initial_epoch = 0;              // number of epochs that are skipped: training begins with the epoch after them
   int64_t steps_per_epoch = 0;        // 0: until the data end
   int64_t validation_steps = 0;       // number of batches, from the start of the data; 0: until the data end
   int64_t validation_batch_size = 0;  // if the data are tensors; 0: batch_size
-  int validation_freq = 1;            // epochs between validations
-  // The seed of the order of shuffled tensors. The order depends on the seed and on the number of the epoch. Epochs are
-  // counted over all calls of Fit. If initial_epoch is greater than 0, they are counted from initial_epoch.
+  int validation_freq = 1;            // 1: validates after every epoch; n: after every n-th epoch
+  // The seed of the order of shuffled tensors. The order depends on the seed and on the number of the epoch. For this
+  // number, the epochs of all calls of Fit are counted together. But if initial_epoch is greater than 0, this call
+  // begins to count at initial_epoch, whatever earlier calls did.
   int64_t seed = 0;
   // If true, one forward and one backward pass of the first batch measure activations and gradients layer by layer,
   // once for each model, before its first step. If these become too small or too large, Fit logs a warning with numbers
   // and a remedy.
   bool signal_check = true;
-  // How several processes divide the batches of a dataset (docs/strategies.md). Tensors are divided by kData.
+  // How several processes divide the batches of a dataset (docs/strategies.md). If the data are tensors, this option
+  // is not used: each process takes a part of every batch.
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
   // Number of steps between two replica checks, which compare the weights and the optimizer's variables of all
   // replicas. 0: no checks between steps. Fit always checks when it begins and when it ends.

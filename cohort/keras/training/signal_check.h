@@ -35,7 +35,8 @@ struct COHORT_EXPORT SignalReport {
   // - The model's first input has only zeros. Then activations and gradients are not judged.
   // - The rms of an activation is less than 1e-3 times, or more than 1e3 times, the rms of the model's first input. (An
   //   rms of exactly 0 is no problem.)
-  // - For every kernel, the rms of its gradient is less than 1e-5 times the rms of the kernel.
+  // - The gradients of all kernels are too small: the rms of each is less than 1e-5 times the rms of its kernel. (If
+  //   this is true for only some of the kernels, it is no problem.)
   std::vector<std::string> Problems() const;
   // Returns a table with one line for each layer, and the problems below it.
   std::string ToString() const;

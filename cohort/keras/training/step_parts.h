@@ -29,6 +29,7 @@ struct CompiledModel {
   std::vector<OutputMetric> metrics;      // of outputs that have a loss
   std::vector<std::string> output_names;  // one for each output; with a single output it is ""
 
+  // Returns the number of outputs that have a loss. The data have one target for each of these outputs.
   size_t targets() const {
     size_t count = 0;
     for (const LossPtr& loss : losses) count += loss != nullptr ? 1 : 0;
@@ -38,7 +39,7 @@ struct CompiledModel {
 
 // A metric and its state variables in a step.
 struct MetricInStep {
-  std::string name;  // as in the logs
+  std::string name;  // in the logs: "accuracy"
   MetricPtr metric;
   std::vector<ops::Variable> states;
 };
@@ -57,12 +58,12 @@ struct StepParts {
 
   // The members below are collected while the step is described.
   std::unique_ptr<LayerInstance> instance;            // of the last StepContext::Call
-  WeightUpdates updates;                              // of all Calls; empty in a step that does not train
+  WeightUpdates updates;                              // moving statistics of all Calls; in training steps only
   std::vector<train::GradientAndVariable> gradients;  // the argument of StepContext::ApplyGradients
   Output reported_loss;
   std::vector<std::pair<std::string, Output>> output_losses;
   std::vector<MetricInStep> metrics;
-  std::vector<Node*> targets;
+  std::vector<Node*> targets;  // the arguments of StepContext::AddTarget
 };
 
 }  // namespace cohort::keras

@@ -43,11 +43,12 @@ class COHORT_EXPORT StepContext {
   std::vector<Output> Call(const std::vector<Output>& x);
   // As above, for a model with one input and one output. Throws InvalidArgumentError for other models.
   Output Call(Output x);
-  // Returns the loss of this replica, a float32 scalar. It is the sum over the outputs of sum / weight (LossSums) times
-  // the output's loss weight, plus the penalties of regularizers and layers. With several replicas, `weight` is that of
-  // the global batch, and each replica has an equal share of the penalties. So the losses of the replicas, and their
-  // gradients, add up to those of the global batch. Requires: Call was called. Throws InvalidArgumentError if `y_pred`
-  // does not have one value for each output of the model.
+  // Returns the loss of this replica, a float32 scalar. Each output that has a loss adds (sum / weight) * w to it. Here
+  // sum and weight are the LossSums of the output, and w is the output's entry in loss_weights of Compile. The
+  // penalties of regularizers and layers are added, too. With several replicas, `weight` is that of the global batch,
+  // and each replica has an equal share of the penalties. So the losses of the replicas, and their gradients, add up to
+  // those of the global batch. Requires: Call was called. Throws InvalidArgumentError if `y_pred` does not have one
+  // value for each output of the model.
   Output Loss(const std::vector<Output>& y_pred);
   Output Loss(Output y_pred) { return Loss(std::vector<Output>{y_pred}); }
   // Returns the gradients of `loss` for the trainable weights. A weight on which the loss does not depend has no
@@ -57,14 +58,14 @@ class COHORT_EXPORT StepContext {
   // Throws FailedPreconditionError if the step does not train, or at a second call in the same step. Throws
   // InvalidArgumentError if `gradients` is empty.
   void ApplyGradients(const std::vector<train::GradientAndVariable>& gradients);
-  // Sets the value that logs show as "loss"; it is summed over the replicas. Without this call, it is the result of the
-  // first Loss.
+  // Sets the value that logs show as "loss"; it is summed over the replicas. Without this call, logs show the result of
+  // the first call of Loss().
   void ReportLoss(Output loss);
   // Adds the batch to the metrics that were given to Compile. Throws InvalidArgumentError if two metrics have the same
   // name.
   void UpdateMetrics(const std::vector<Output>& y_pred);
   void UpdateMetrics(Output y_pred) { UpdateMetrics(std::vector<Output>{y_pred}); }
-  // Returns the replica for which the step is described, for example for its AllReduce.
+  // Returns the replica for which the step is described. For example, its AllReduce sums a value over all replicas.
   distribute::ReplicaContext& replica() const;
   // Adds another node that the step has to run.
   void AddTarget(Node* node);
