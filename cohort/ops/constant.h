@@ -34,18 +34,19 @@ template <typename T>
 Output Const(Graph& graph, const std::vector<T>& values, const Shape& shape, const NodeName& name = "") {
   return Const(graph, Tensor::FromValues(values, shape), name);
 }
-// Returns a scalar with the dtype of `like`, by the rules of operand.h. Throws InvalidArgumentError if the dtype cannot
-// hold `value`.
+// Returns a constant scalar: `value`, converted to the dtype of `like`. Throws InvalidArgumentError if the dtype cannot
+// hold `value`. (operand.h says which dtype can hold which number.)
 COHORT_EXPORT Output ScalarLike(Output like, Number value, const NodeName& name = "");
 // Returns `value` as a scalar Tensor of `dtype`. Throws what ScalarLike throws.
 COHORT_EXPORT Tensor NumberTensor(DType dtype, Number value);
 // Returns a vector of int32, or of int64 if a value does not fit into int32. It is for shapes, axes and permutations.
 COHORT_EXPORT Output IntVector(Graph& graph, const std::vector<int64_t>& values, const NodeName& name = "");
-// Returns a fully defined shape as an int32 vector, or int64 if a dimension does not fit into int32.
+// Returns the dimensions of `shape` as a constant vector: of int32, or of int64 if a dimension does not fit into int32.
+// Requires: all dimensions are known.
 COHORT_EXPORT Output ShapeConst(Graph& graph, const Shape& shape, const NodeName& name = "");
 
 // Returns a value that has to be fed in every step that uses it. Dimensions of `shape` may be unknown. Run throws
-// InvalidArgumentError for a feed of another dtype or shape.
+// InvalidArgumentError if a fed value has another dtype, or a shape that does not fit `shape`.
 COHORT_EXPORT Output Placeholder(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(),
                                  const NodeName& name = "");
 // Returns `input`, or the value that a step feeds instead. `shape` is the shape of the result; its dimensions may be
@@ -55,8 +56,9 @@ COHORT_EXPORT Output PlaceholderWithDefault(Output input, const Shape& shape, co
 // Returns a tensor of shape `dims` (int32 or int64 [rank]), filled with the scalar `value`.
 COHORT_EXPORT Output Fill(Output dims, const Operand& value, const NodeName& name = "");
 // Returns the vector start, start + delta, ... up to but without `limit`. The three arguments are scalars of the same
-// dtype, and at least one of them is a value of the graph. Throws InvalidArgumentError for a delta of 0 or of the wrong
-// sign: when the node is added, if the values are known by then; otherwise the step fails with this error.
+// dtype, and at least one of them is a value of the graph. A delta of 0, or one that leads away from `limit`, is an
+// InvalidArgumentError. Range throws it if the three values are known when the graph is built. Otherwise the step fails
+// with it.
 COHORT_EXPORT Output Range(const Operand& start, const Operand& limit, const Operand& delta, const NodeName& name = "");
 COHORT_EXPORT Output ZerosLike(Output x, const NodeName& name = "");
 COHORT_EXPORT Output OnesLike(Output x, const NodeName& name = "");

@@ -4,7 +4,7 @@
 // Stateful ops draw new numbers every time they run. Their two seed attributes are computed from the graph's seed and
 // `seed`, as in TensorFlow's v1 get_seed:
 // - If neither is set (both are 0), the numbers differ in every session.
-// - If only the graph's seed is set, the attributes are that seed and the number of nodes so far.
+// - If only the graph's seed is set, the attributes are that seed and the number of nodes that the graph has by then.
 // - If only `seed` is set, the attributes are 87654321 and `seed`.
 // - If both are set, the attributes are both seeds.
 #pragma once

@@ -16,8 +16,8 @@ namespace cohort {
 // may be shared with other objects. Thread-safe. The destructor calls CloseAll. CloseSession, CloseAll and the
 // destructor cancel the steps that are running, and wait until the steps have ended. They wait at most 60 s for each
 // executable; then they log the steps that have not ended and go on. A step that StartStep has started keeps its
-// executable until the step has ended. `self` is the name of the task and the incarnation of this process. Register
-// uses `self` as the client of an executable whose spec names no client.
+// executable until the step has ended. The argument `self` of the constructor is the name of the task and the
+// incarnation of this process. Register uses it as the client of an executable whose spec names no client.
 class LocalTask : public TaskClient {
  public:
   // A function that returns the object that sends values of an executable to other tasks. Register calls the function,

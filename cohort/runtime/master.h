@@ -50,8 +50,9 @@ class Master {
   void WatchGrowth() COHORT_REQUIRES(build_mu_);
   static void CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds);
   void CheckOpen() const;
-  // Returns the error that the caller of a step gets: `status` with the lines of the program that made the nodes which
-  // it names. Dumps the graphs of the signature. Returns OutOfRange, the end of an input, as it is.
+  // Returns the error that the caller of a step gets. Its message is that of `status`, and tells for each node that it
+  // names which line of the program made the node. Also dumps the graphs of the signature (GraphDump). If the code is
+  // kOutOfRange, which is the end of the data, returns `status` itself and dumps nothing.
   Status Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const;
   StepLimits LimitsOf(const RunOptions& options) const;
   std::shared_ptr<StepCall> MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,

@@ -16,7 +16,7 @@ namespace cohort {
 // destroyed.
 class PreparedSignature {
  public:
-  // The part of one task.
+  // The part of the signature that one task runs.
   struct Part {
     std::shared_ptr<TaskClient> task;
     ExecutableKey key;
@@ -26,12 +26,13 @@ class PreparedSignature {
   class Master* master = nullptr;  // runs the steps of the signature
   Signature signature;
   std::shared_ptr<const std::vector<Output>> fetches;  // the fetches of `signature`; RunResults share them
-  std::vector<Part> parts;                             // if the default task has a part, it is the last
+  std::vector<Part> parts;                             // the part of the default task, if it has one, is the last
   std::vector<int> fed_fetch;  // for each fetch: the index of the feed that has its value, or -1
   // The executable of the only part. Empty if there are several parts, if the part cannot run on the calling thread
   // (Executable::runs_inline), or if its results are not exactly the fetches in order.
   std::weak_ptr<Executable> inline_part;
-  bool calls_functions = false;  // true if the graph calls functions; a loop in one of them may run for any time
+  bool calls_functions = false;  // the graph calls functions, which may have loops that run long
+  // Writes the signature's graphs to files when a step has failed, if the user wants it (COHORT_DUMP_GRAPHS).
   std::shared_ptr<GraphDump> dump = std::make_shared<GraphDump>();
 };
 

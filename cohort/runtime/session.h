@@ -33,8 +33,9 @@ struct COHORT_EXPORT SessionConfig {
   std::vector<std::string>
       device_filters;  // only tasks that a filter matches, and the default task, are used; empty: all
   std::chrono::milliseconds operation_timeout{0};  // the time limit of each run; 0: no limit
-  // If a step takes longer than this, the log names the tasks that are still at work, and again each time that the wait
-  // has doubled. 0: never. A step that the calling thread runs all by itself is not watched.
+  // If a step takes longer than this, a line in the log names the tasks that are still at work. The pause until the
+  // next such line is twice as long each time. 0: no lines. A step that the calling thread runs all by itself is not
+  // watched.
   std::chrono::milliseconds late_step{10'000};
   // The longest time for which the session waits for a task that is not up yet.
   std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
@@ -106,8 +107,8 @@ class COHORT_EXPORT RunInterceptor {
   // it throws, the run does not begin and fails with this error, and AfterRun is not called.
   virtual void BeforeRun(RunRequest* request) = 0;
   // Called after the run, also if the run has failed. If `status` is OK, `results` has all fetched values, also those
-  // that BeforeRun added. If it throws, the run fails with this error; but if a RunAsync has failed before, its first
-  // error stays.
+  // that BeforeRun added. If AfterRun throws, the run fails with this error. But if the run was a RunAsync that had
+  // already failed, `done` gets the first error.
   virtual void AfterRun(const RunRequest& request, const Status& status, const RunResults& results) = 0;
 };
 
@@ -176,10 +177,10 @@ class COHORT_EXPORT Session {
   std::vector<DeviceAttributes> ListDevices();
   const Graph& graph() const;
   // Cancels the runs that are in progress, which fail with CancelledError, and frees what the tasks hold for this
-  // session. Waits until the steps on tasks of this process have ended; for steps that do not end it gives up after 60
-  // s for each signature. When Close returns, the `done` of every RunAsync has returned; if such a `done` has called
-  // Close, all others have. Later calls of Run throw FailedPreconditionError. Variables on servers of a cluster keep
-  // their values. A second call of Close returns at once, even if the first one is still waiting.
+  // session. Waits until the steps on tasks of this process have ended, but at most 60 s for each signature. When Close
+  // returns, the `done` of every RunAsync has returned. (If a `done` itself calls Close, all other ones have.) Later
+  // calls of Run throw FailedPreconditionError. Variables on servers of a cluster keep their values. A second call of
+  // Close returns at once, even if the first one is still waiting.
   void Close();
 
   // Removes the resources (variables, ...) in `containers` on every task of the target's cluster. An empty list means

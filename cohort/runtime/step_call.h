@@ -30,8 +30,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   using Done = std::function<void(const Status&, std::vector<Tensor> results)>;
 
   // `done` is called once, on any thread, with the outcome of the step. It may be null if the caller calls Wait.
-  // `prepared` must live until the last part has ended or Abandon has returned. If the StepCall owned `prepared`, a
-  // callback might free it, and with it the tasks. The callback's thread would then have to join itself.
+  // `prepared` must live until the last part has ended or Abandon has returned. The StepCall does not own `prepared`.
+  // If it did, a callback on a thread of a task might free `prepared` last, and so destroy the task. The task would
+  // then have to join the thread on which it is destroyed.
   StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done);
 
   // Starts all parts. If there are none, ends the step. Must be called once. Requires: `feeds` fit the signature.
@@ -44,9 +45,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
   // Ends the step with `why` at once, because its session closes, and calls `done`. If a part has failed before, or the
-  // timeout has passed, `done` gets that error. If the step has ended before, only waits. Results that come later are
-  // ignored. When Abandon returns, `done` has returned, and no callback of a part uses `prepared` any more. The
-  // exception: if `done` itself calls Abandon, Abandon does nothing.
+  // timeout has passed, `done` gets that error. If the step has ended before, only waits until `done` has returned.
+  // Results that come later are ignored. When Abandon returns, `done` has returned, and no callback of a part uses
+  // `prepared` any more. The exception: if `done` itself calls Abandon, Abandon does nothing.
   void Abandon(const Status& why) COHORT_EXCLUDES(mu_);
 
  private:
@@ -79,7 +80,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   std::vector<Tensor> results_ COHORT_GUARDED_BY(mu_);
 };
 
-// Checks the time limits of steps that Master::StartStep has started, for Session::RunAsync. A master owns it. Its
+// Checks the time limits of the steps of Session::RunAsync, which Master::StartStep has started. A master owns it. Its
 // thread starts with the first step; the destructor ends and joins it. Does not keep steps alive. Thread-safe.
 class StepWatch {
  public:

@@ -16,7 +16,7 @@ struct SummaryValue {
   enum class Kind { kNone, kScalar, kHistogram, kTensor, kImage, kAudio };
   std::string tag;
   Kind kind = Kind::kNone;
-  float scalar = 0;         // of kScalar; also a float32 scalar tensor, if its plugin is "scalars" or not named
+  float scalar = 0;         // of kScalar: also a float32 scalar tensor whose plugin_name is "scalars" or ""
   HistogramData histogram;  // of kHistogram
   Tensor tensor;            // of kTensor; undefined if Cohort does not have its dtype
   std::string encoded;      // of kImage and kAudio: the bytes of the encoded file
@@ -43,8 +43,8 @@ class EventReader {
   // Opens the file. Throws the errors of core/file.h.
   explicit EventReader(const std::string& path) : reader_(path) {}
   // Replaces *event by the next event and returns kRecord. Returns kEnd if the file ends after the last record, and
-  // kTruncated if it ends inside a record; then *event is unchanged, and the call can be repeated when the file has
-  // grown. Throws DataLossError with file and offset for a wrong checksum or a record that is not an Event.
+  // kTruncated if it ends inside a record. In both cases *event is unchanged, and Read can be called again when the
+  // file has grown. Throws DataLossError with file and offset for a wrong checksum or a record that is not an Event.
   RecordReader::Outcome Read(Event* event);
   // Returns the byte at which the next record begins.
   int64_t offset() const { return reader_.offset(); }

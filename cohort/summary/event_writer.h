@@ -41,14 +41,14 @@ class COHORT_EXPORT EventWriter {
   void Scalar(std::string_view tag, float value, int64_t step);
   // Throws InvalidArgumentError that names the tag if `values` has NaN or infinity or is not numeric.
   void Histogram(std::string_view tag, const Tensor& values, int64_t step);
-  // Writes a serialized Summary message, such as the result of a summary op. Throws InvalidArgumentError for other
-  // bytes.
+  // Writes a serialized Summary message, such as the result of a summary op. Throws InvalidArgumentError if `summary`
+  // is not such a message.
   void Summary(std::string_view summary, int64_t step);
   // Writes a serialized GraphDef.
   void Graph(std::string_view graph_def, int64_t step = 0);
   void MetaGraph(std::string_view meta_graph_def, int64_t step = 0);
-  // Writes that a session has started, stopped or saved. After kStart with step s, readers ignore the events of earlier
-  // files of the directory with steps >= s.
+  // Writes that a session has started, has stopped or has saved a checkpoint. If readers find kStart with step s, they
+  // ignore events with steps >= s in earlier files of the same directory.
   void SessionLog(SessionStatus status, int64_t step, std::string_view checkpoint_path = "",
                   std::string_view message = "");
 

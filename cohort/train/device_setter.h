@@ -20,8 +20,8 @@ namespace cohort::train {
 // each node that goes to a parameter server, in the order in which nodes are added.
 using PsStrategy = std::function<int(const NodeDraft&)>;
 
-// Returns a strategy that chooses 0, 1, ..., num_tasks - 1, 0, ... Copies of the strategy share the position.
-// Thread-safe. Throws InvalidArgumentError if num_tasks is less than 1.
+// Returns a strategy that chooses 0, 1, ..., num_tasks - 1, 0, ... Copies of the strategy continue one sequence
+// together. Thread-safe. Throws InvalidArgumentError if num_tasks is less than 1.
 COHORT_EXPORT PsStrategy RoundRobin(int num_tasks);
 
 // A function that returns the load that a node puts on its task.
@@ -43,7 +43,7 @@ struct COHORT_EXPORT ReplicaDeviceSetterOptions {
   std::string ps_device = "/job:ps";
   std::string worker_device = "/job:worker";
   bool merge_devices = true;           // false: a node that already has a device keeps it
-  std::optional<ClusterSpec> cluster;  // if given: ps_tasks is the number of its tasks of the job in ps_device
+  std::optional<ClusterSpec> cluster;  // if given, its tasks of ps_device's job are the parameter servers
   std::vector<std::string> ps_ops = DefaultPsOps();
   PsStrategy ps_strategy;  // empty: RoundRobin(ps_tasks)
 };

@@ -2,8 +2,8 @@
 // each variable, by an UpdateRule. A slot is a variable that belongs to another variable, such as its momentum. Updates
 // and slots are on the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and
 // "w/Adam_1". The formulas are in ops/training.h.
-// A sparse gradient changes only the rows that it has. If rows have equal indices, the update is by their sum. Adam is
-// an exception: its moments decay in every row, so Adam makes the gradient dense.
+// A sparse gradient changes only the rows that it has. If several of its rows have the same index, the update uses
+// their sum. Adam is an exception: its moments decay in every row, so Adam makes the gradient dense.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ class COHORT_EXPORT Optimizer {
   // An optimizer with a rule of the program's own. The names of the slots and of the update contain `name`. If
   // `iterations` (an integer scalar, the number of updates so far) is given, the powers of UpdateRule::powers() are
   // computed from it. Otherwise they are variables of the optimizer, such as "beta1_power". Throws InvalidArgumentError
-  // if `rule` is null or the base of a power is not fixed.
+  // if `rule` is null, or if the base of a power is a value of the graph and not a number.
   Optimizer(std::string name, Hyperparameter learning_rate, UpdateRulePtr rule, Output iterations = {});
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;

@@ -36,12 +36,14 @@ struct COHORT_EXPORT SupervisorOptions {
   FeedList init_feed;
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
   Node* local_init_op = nullptr;          // default: the initializers of the local variables
-  // Gives string [n]: the names of variables without a value; default: of all variables, also local ones.
+  // Its value is a string vector: the names of those variables that have no value yet. Default: an op that checks all
+  // variables, also local ones.
   Output ready_op;
   Saver* saver = nullptr;     // not owned; default: a Saver for all variables that are not local
   ops::Variable global_step;  // default: the graph's global step, if it has one
   // Default: an op that merges all summaries of the graph. Set it to Output() for no summaries. If the op needs a fed
-  // value, the supervisor does not run it and logs a warning; fetch it in the program and pass it to SummaryComputed.
+  // value, the supervisor logs a warning and does not run the op. Then fetch the op in the program, and pass the
+  // fetched value to SummaryComputed.
   std::optional<Output> summary_op;
   std::chrono::milliseconds save_model_interval = std::chrono::minutes(10);  // 0: no checkpoints
   // The interval of summaries and of the step counter; 0: no summaries and no step counter.
@@ -80,12 +82,14 @@ class COHORT_EXPORT Supervisor {
   // Returns a session whose first step can run. There can be only one session at a time. Forgets earlier calls of
   // RequestStop.
   // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. If logdir is not "",
-  // it then starts threads, the services: they save a checkpoint at once and every save_model_interval (unless the
-  // global step has not changed), and write summaries and `global_step/sec` every save_summaries_interval. Other
-  // workers wait until the chief has prepared the model. Throws what the session throws (UnavailableError, ... name the
-  // task); DeadlineExceededError with the names of variables without a value after max_wait; UnavailableError if
-  // options.server has lost the chief for longer than its orphan_timeout; FailedPreconditionError if a variable has no
-  // value after the chief's initialization; CancelledError if RequestStop is called during the wait.
+  // it then starts threads, the services. They save a checkpoint at once and every save_model_interval; they skip a
+  // checkpoint if the global step is still that of the last one. They write summaries and `global_step/sec` every
+  // save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what Session and Saver
+  // throw. For the chief, throws also FailedPreconditionError if a variable has no value after the initialization or
+  // restore. For another worker, throws also
+  // - DeadlineExceededError, with the names of variables that have no value, if the wait takes longer than max_wait;
+  // - UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
+  // - CancelledError if RequestStop is called during the wait.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // Returns true after RequestStop, and after a service has failed.
@@ -136,10 +140,10 @@ class COHORT_EXPORT Supervisor {
 // A session under a supervisor; like the block of a `with` statement in Python. The caller owns it. Its end stops the
 // services, waits for them, and closes the session. If they do not end within stop_grace, it cancels their steps. If
 // the block is left normally and no error was reported, the chief does more: before it closes the session, it saves a
-// last checkpoint, if there are a logdir and a save_model_interval (TensorFlow saves none here). After it has closed
-// the session, it calls AnnounceDone of options.server. Call Close at the end of the block: it throws the error of a
-// service, or the error given to RequestStop. The destructor does the same as Close, but only logs such an error. If
-// the block is left by an exception, that exception continues, nothing is saved, and other errors are logged.
+// last checkpoint (TensorFlow saves none here). It saves none if logdir is "" or save_model_interval is 0. After it has
+// closed the session, it calls AnnounceDone of options.server. Call Close at the end of the block: it throws the error
+// of a service, or the error given to RequestStop. The destructor does the same as Close, but only logs such an error.
+// If the block is left by an exception, that exception continues, nothing is saved, and other errors are logged.
 class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();

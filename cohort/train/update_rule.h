@@ -44,6 +44,7 @@ enum class SparseForm {
 class COHORT_EXPORT UpdateArgs {
  public:
   const ops::Variable& variable() const { return variable_; }
+  // Returns the variable's handle.
   Output var() const { return variable_.handle(); }
   // Returns the gradient, with the variable's dtype. It is sparse only if the rule's sparse_form() allows it.
   const Gradient& gradient() const { return gradient_; }
@@ -68,13 +69,15 @@ class COHORT_EXPORT UpdateArgs {
 class COHORT_EXPORT UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // Returns the slots, in lists. The order is the order in which they are made and saved: first the slots of the first
-  // list for each variable in turn, then those of the second list for each variable in turn, and so on.
+  // Returns the slots, in the order in which they are made and saved. An optimizer makes the slots of the first list
+  // for all variables, then those of the second list for all variables, and so on. For the variables x and y and the
+  // result {{m, v}, {vhat}}, the order is: m of x, v of x, m of y, v of y, vhat of x, vhat of y.
   virtual std::vector<std::vector<Slot>> slots() const { return {}; }
   // Returns the fixed numbers whose powers Update uses.
   virtual std::vector<NamedNumber> powers() const { return {}; }
   virtual SparseForm sparse_form() const { return SparseForm::kDense; }
-  // Adds the nodes of the update and returns the node that makes it. The scopes of the graph decide names and devices.
+  // Adds the nodes of the update, and returns the node that changes the variable. The scopes of the graph decide names
+  // and devices.
   virtual Node* Update(const UpdateArgs& args) const = 0;
 };
 

@@ -18,10 +18,11 @@ UpdateRulePtr KerasMomentumRule(const NamedNumber& momentum, bool use_nesterov);
 UpdateRulePtr AdagradRule(double initial_accumulator_value);
 // Keras's formula: `epsilon` is added inside of the root. The slot is "accumulator".
 UpdateRulePtr KerasAdagradRule(double initial_accumulator_value, const NamedNumber& epsilon);
-// The slots are "m", "v" and, if `amsgrad`, "vhat". The betas must be fixed.
+// The slots are "m", "v" and, if `amsgrad`, "vhat". The betas must be numbers, not values of the graph.
 UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon,
                        bool amsgrad = false);
 
+// The argument of RMSPropRule.
 struct RMSPropForm {
   NamedNumber decay, momentum, epsilon;
   bool centered = false;

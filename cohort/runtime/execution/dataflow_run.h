@@ -9,15 +9,16 @@
 namespace cohort {
 
 // Runs nodes when their inputs are there, in the order in which they become ready. Only one thread at a time runs
-// kernels that do not wait. A kernel that waits may end on any thread. If no thread runs the step at that time, that
-// thread continues the step; in mode kDevice the compute thread does. An executor's RunPool owns it and lends it to one
-// step at a time.
+// kernels that do not wait. A kernel that waits may end on any thread. If no thread runs the step when the kernel ends,
+// the thread on which it ends continues the step; but in mode kDevice the compute thread continues it. An executor's
+// RunPool owns each DataflowRun and lends it to one step at a time.
 class DataflowRun final : public StepRun {
  public:
   DataflowRun(const Plan& plan, ArenaPlanner& planner, RunPool<DataflowRun>& pool);
 
-  // Starts a step on the calling thread, whose kind is `thread`. At the end gives the run back to the pool, and then
-  // calls `done`. The rest is as in Executor::RunAsync.
+  // Starts a step on the calling thread, whose kind is `thread`. When the step has ended, gives the run back to the
+  // pool, and then calls `done` with the outcome. This may be on any thread, perhaps before Start returns. `step` must
+  // be valid until `done` is called.
   void Start(const StepInfo& step, StepMode mode, Done done, StepThread thread);
   // Does the same on the compute thread, and returns at once.
   void StartOnComputeThread(const StepInfo& step, StepMode mode, Done done);
@@ -30,12 +31,12 @@ class DataflowRun final : public StepRun {
   // Runs nodes until no node is ready. Ends the step if no node is left.
   void Drain(StepThread thread);
   void DrainOnComputeThread();
-  // Takes the next node that is ready. Returns kIdle if there is none and kernels are waiting: nodes may become ready
-  // later, and the step has not ended.
+  // If a node is ready, puts its index into `index` and returns kNode. Otherwise returns kIdle if a kernel or an update
+  // still waits, because nodes may become ready later. Returns kEnd if nothing waits.
   Turn NextTurn(int32_t* index);
-  // Returns true if the thread has left the step, because no node is ready. It must not touch the step any more: a
-  // kernel that ends continues the step on its own thread, and may end it. If the step has failed, the last kernel that
-  // waits does so.
+  // Leaves the step and returns true if no node is ready but a kernel or an update still waits. The calling thread must
+  // then not touch the step any more: another thread may continue the step and end it, when a kernel ends or the gate
+  // opens. If the step has failed, it continues only when the last kernel that waits has ended.
   bool LeaveIfIdle();
   // Runs the node, or starts it if its kernel waits. Returns false if the calling thread has passed the step to the
   // compute thread.
@@ -48,8 +49,8 @@ class DataflowRun final : public StepRun {
   // Returns false if node `index` must wait for the update gate. Other nodes may run in the meantime.
   bool PassGate(int32_t index);
   void OpenedGate(int32_t index);
-  // Called when all nodes have run. On a device with streams: when all have enqueued their work; then it ends the step
-  // after that work.
+  // Ends the step. Called when no node is ready and no kernel waits. If EndsOnStream(), the step ends after the work
+  // that its kernels have enqueued.
   void EndStep();
   void Finish();
 
@@ -59,7 +60,8 @@ class DataflowRun final : public StepRun {
   std::vector<int32_t> pending_ COHORT_GUARDED_BY(mu_);  // for each node: its predecessors that have not ended
   std::vector<int32_t> ready_ COHORT_GUARDED_BY(mu_);    // a queue: [ready_head_, size)
   size_t ready_head_ COHORT_GUARDED_BY(mu_) = 0;
-  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;           // kernels that have not called `done`; +1 for the gate
+  // The number of kernels that have not called `done`, plus 1 if updates wait at the gate.
+  int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;
   std::vector<int32_t> at_gate_ COHORT_GUARDED_BY(mu_);  // updates that wait for the gate
   bool running_ COHORT_GUARDED_BY(mu_) = false;          // a thread is in Drain, or will be
 };

@@ -1,5 +1,5 @@
-// Executable: the part of one signature that one task runs. It has a partition for each device of the task that runs a
-// part of the signature, and it knows the steps that are running.
+// Executable: the part of one signature that one task runs. If nodes of the signature are placed on a device of the
+// task, the executable has a partition for this device. It also knows the steps that are running.
 #pragma once
 
 #include <functional>
@@ -76,8 +76,7 @@ class Executable {
   // Cancels a step that is running. Does nothing if the step has not started, so the caller must start steps before it
   // cancels them.
   void CancelStep(int64_t step, const Status& why);
-  // Cancels all steps that are running. Steps that start later fail with `why`. The first call decides the error for
-  // later steps.
+  // Cancels all steps that are running. Steps that start later fail with the `why` of the first call of CancelAll.
   void CancelAll(const Status& why);
   // Returns whether the signature has a partition on the task with this name. It may be this task or another task.
   bool UsesTask(const std::string& task) const;

@@ -46,7 +46,7 @@ class Executor {
   void Start(Run& run, const StepInfo& step, Mode mode, Done done);
 
   const std::unique_ptr<const Plan> plan_;
-  // Only kernels that do not wait and allocate host memory use the arena. All others use the device's allocator.
+  // The arena is used only if the device allocates host memory, and only by kernels that do not wait.
   ArenaPlanner arena_planner_;
   RunPool<SequentialRun> sequential_runs_;  // used if the plan is synchronous
   RunPool<DataflowRun> dataflow_runs_;      // used if it is not

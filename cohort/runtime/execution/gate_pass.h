@@ -57,8 +57,8 @@ class GatePass {
     if (updates_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) Leave();
   }
   // Begins the turn of an observed step (UpdateGate::BeginTurn). The turn counts as one more update that is under way,
-  // so that the step does not leave the gate before EndTurn. Requires: inside(), and an update of the step has not
-  // ended.
+  // so that the step does not leave the gate before EndTurn. Requires: inside(), and at least one update of the step
+  // has not ended.
   void BeginTurn() COHORT_NO_THREAD_SAFETY_ANALYSIS {
     updates_left_.fetch_add(1, std::memory_order_acq_rel);
     gate_.BeginTurn();

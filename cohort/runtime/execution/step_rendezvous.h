@@ -32,9 +32,9 @@ class ValueSender {
   virtual void SendValues(int dst_task, int64_t step, std::vector<EdgeValue> values) = 0;
 };
 
-// Passes the values of one step; Reset makes it ready for the next. Executable's Step object, which is also used again,
-// owns it. All methods but Reset are thread-safe. From Abort until Reset, values are ignored, and receivers get the
-// error of Abort.
+// Passes the values of one step; Reset makes it ready for the next. The object that an Executable keeps for a step owns
+// it; this object, too, is used for one step after another. All methods but Reset are thread-safe. From Abort until
+// Reset, values are ignored, and receivers get the error of Abort.
 class StepRendezvous final : public Rendezvous {
  public:
   // `routes` has the routes of all edges, and must live longer than the rendezvous. `self` is the index of this task.

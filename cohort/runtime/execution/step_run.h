@@ -34,23 +34,24 @@ class StepRun {
 
   // Prepares the run for a step. `step` must be valid until CloseStep.
   void BeginStep(const StepInfo& step, StepMode mode);
-  // Returns whether the node's inputs are so large that the node should run on the compute thread, and `thread` is
-  // another thread.
+  // Returns whether `thread` should pass the step to the compute thread before this node, because the inputs of the
+  // node are large. Returns false if the compute thread would not be faster: on a device with streams, if `thread` is
+  // the compute thread, or if it is the caller's thread and the device uses one thread for each kernel.
   bool ShouldMove(const PlanNode& node, StepThread thread) const;
   // Runs a node that does not wait, and then calls FinishNode. If the kernel throws, makes the step fail and returns
   // false.
   bool RunNode(const PlanNode& node, bool on_compute_thread);
   // Counts down the uses of the node's inputs, and releases values that nothing needs any more.
   void FinishNode(const PlanNode& node);
-  // Gives the updates that the step has made since its last wait or send to the gate's observer, if there is one. The
-  // thread of the step calls it before each kernel that may pass a value to another task, device or thread: a kernel
-  // that waits, or one that sends.
+  // If the update gate has an observer, gives it the updates that the step has made since the last EndTurn. The thread
+  // of the step calls EndTurn before each kernel that may pass a value to another task, device or thread: a kernel that
+  // waits, or one that sends.
   void EndTurn() {
     if (recorder_ != nullptr) [[unlikely]]
       recorder_->EndTurn();
   }
-  // A thread calls it when it stops running kernels of the step, before each wait, before the step moves to another
-  // thread, and at the end. Ends the turn, and then sends the values that are kept for other tasks.
+  // Ends the turn, and then sends the values that are kept for other tasks. A thread calls Pause whenever it stops
+  // running kernels of the step: before it waits, before the step moves to another thread, and at the end of the step.
   void Pause() {
     EndTurn();
     if (plan_.has_sends) step_->rendezvous->Flush();
@@ -68,8 +69,8 @@ class StepRun {
   // Called when the gate has let in a step that waited at `node`. Leaves the gate again if the step was cancelled in
   // the meantime.
   void EnteredGate(const PlanNode& node);
-  // Returns whether the step must wait for the device before CloseStep: it is on streams, and it is not a function's
-  // body.
+  // Returns whether the step must wait for the device before CloseStep. It must if the device has streams, but not if
+  // the step is a function's body: then the step that calls the function waits.
   bool EndsOnStream() const { return step_ == &own_step_; }
   // Waits until the work that the step has enqueued has run. If this work has reported an error, or the device has
   // failed, the step fails with that error. Requires: EndsOnStream().

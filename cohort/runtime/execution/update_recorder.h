@@ -15,8 +15,9 @@ namespace cohort {
 // first update of a run begins the run's turn at the update gate. The turn ends after the last update. It ends earlier
 // if the run sends a value, starts a kernel that waits, or pauses (before it waits, moves to another thread or ends);
 // the next update then begins another turn. So a run that has the turn never waits for another run. While a run has the
-// turn, its thread may begin to work for a second run, because a failure has ended a kernel of the second run that
-// waited. If the second run updates a variable, the first run's turn ends, and the second run begins its own.
+// turn, its thread may begin to work for a second run: a failure in the first run can end a waiting kernel of the
+// second run, and the second run then continues on this thread. If the second run updates a variable, the first run's
+// turn ends, and the second run begins its own.
 class UpdateRecorder {
  public:
   // Calls `on_failure` if the observer has thrown, or if the updates on a stream do not end: the device has failed, or

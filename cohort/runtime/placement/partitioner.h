@@ -34,11 +34,11 @@ struct PartitionedGraph {
 };
 
 // Divides `graph`. `device_of_node` gives the full device name of each node, by node id. A value is sent once to each
-// other device that uses it. If a control edge leads to another device and a value of the source node is sent there
-// anyway, the receiver waits for this value. Otherwise one scalar is sent for each source node and device. A Const
-// without control inputs is not sent; each partition that uses it gets a copy. Each graph gets the library functions
-// that its nodes call. Throws InvalidArgumentError if a handle (of a resource or a list) would have to be sent, or if
-// there is a cycle.
+// other device that uses it. If a control edge leads to another device, its destination node waits there for a value:
+// for an output of the source node if one is sent to this device, otherwise for a scalar without meaning. Such a scalar
+// is sent once for each source node and destination device. A Const without control inputs is not sent; each partition
+// that uses it gets a copy. Each graph gets the library functions that its nodes call. Throws InvalidArgumentError if a
+// handle (of a resource or a list) would have to be sent, or if there is a cycle.
 PartitionedGraph PartitionByDevice(const Graph& graph, const std::vector<std::string>& device_of_node);
 
 }  // namespace cohort

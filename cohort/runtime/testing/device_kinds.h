@@ -30,7 +30,7 @@ class DeviceKindTest : public ::testing::TestWithParam<const char*> {
  protected:
   static std::string device(int id = 0) { return std::string("/device:") + GetParam() + ":" + std::to_string(id); }
   static bool is_cpu() { return GetParam() == std::string("CPU"); }
-  // Returns a config with `count` devices of the type.
+  // Returns a config with `count` devices of the type under test.
   static SessionConfig config(int count = 1) {
     SessionConfig config;
     config.device_count[GetParam()] = count;
@@ -38,7 +38,8 @@ class DeviceKindTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// A graph, and a scope that places nodes of the calling thread on `device` unless they request another device.
+// A graph with a scope: nodes that the calling thread adds to the graph are placed on `device`, unless they request
+// another device.
 struct GraphOnDevice {
   explicit GraphOnDevice(const std::string& device) : scope(graph, device) {}
   Graph graph;

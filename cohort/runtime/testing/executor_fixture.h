@@ -74,6 +74,7 @@ class ExecutorFixture : public DeviceKindTest {
         graph_(std::make_unique<Graph>()),
         g_(*graph_) {}
 
+  // Returns the device of the type under test.
   Device& its_device() { return *devices_.back(); }
   // Returns a float32 variable of the class that the device's kernels use.
   std::shared_ptr<VariableResource> MakeVariable(const std::string& name, const Shape& shape) {
@@ -87,6 +88,7 @@ class ExecutorFixture : public DeviceKindTest {
   }
   Output Arg(DType dtype, int index) { return g_.Op("_Arg").Attr("T", dtype).Attr("index", index).Finish1(); }
   void Retval(Output value, int index) { g_.Op("_Retval").Input(value).Attr("index", index).Finish(); }
+  // Adds a node of the op `op`, such as an op that the test has registered, with the one input `x`.
   Output Own(const std::string& op, Output x) { return g_.Op(op).Input(x).Finish1(); }
   // Compiles `graph_`, which is moved away.
   std::unique_ptr<Executor> Compile() { return std::make_unique<Executor>(std::move(graph_), its_device()); }
@@ -108,6 +110,7 @@ class ExecutorFixture : public DeviceKindTest {
       return end.get();
     }
   };
+  // Returns a step that has not started. `rets` is the number of its results.
   static std::unique_ptr<Step> Prepare(std::vector<Tensor> args, int rets) {
     auto step = std::make_unique<Step>();
     step->args = std::move(args);
@@ -124,6 +127,7 @@ class ExecutorFixture : public DeviceKindTest {
     Start(executor, *step, mode);
     return step;
   }
+  // Runs a step, waits for its end and returns its results. Throws the error that made the step fail.
   static std::vector<Tensor> Run(Executor& executor, std::vector<Tensor> args, int rets,
                                  Executor::Mode mode = Executor::Mode::kInline) {
     const auto step = Start(executor, std::move(args), rets, mode);

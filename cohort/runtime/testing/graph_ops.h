@@ -1,5 +1,5 @@
 // Ops for tests of graph passes: TestOp (any number of float32 inputs, one output), TestHandle, TestRead, TestUpdate
-// and TestOnlyOp. The real ops are registered too.
+// and TestOnlyOp. RegisterGraphTestOps registers them, and also the real ops: those of cohort/ops/.
 #pragma once
 
 #include <string>
