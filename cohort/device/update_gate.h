@@ -25,14 +25,16 @@ class UpdateGate {
   void EnterStep();
   // Enters and returns true, or returns false if EnterStep would wait.
   bool TryEnterStep();
-  // Enters without a wait, for a thread that the steps inside may need. Returns true if the step is inside now.
-  // Otherwise returns false and keeps `entered`. When the step is inside, `entered` is called once, without a lock: on
-  // the thread that opens the gate, or on a thread whose Close has failed.
+  // Enters without a wait. It is for a thread that must not wait, because a step inside the gate may need this thread
+  // to go on. Returns true if the step is inside now; then `entered` is never called. Otherwise returns false and keeps
+  // `entered`. As soon as the gate has let the step in, `entered` is called once, without a lock: on the thread that
+  // opens the gate, or on a thread whose Close has failed.
   bool EnterStepOrCall(std::function<void()> entered);
   // Leaves. Requires: the step is inside.
   void LeaveStep();
   // Waits until no step is inside and the gate is open, and closes it. The gate then stays closed until Open. Throws
-  // DeadlineExceededError, with the number of steps inside, if this takes longer than `timeout`.
+  // DeadlineExceededError, with the number of steps inside, if this takes longer than `timeout`; then this call has not
+  // closed the gate.
   void Close(std::chrono::milliseconds timeout);
   // Opens the gate, which the caller has closed, and lets in the steps that wait. Open may be called on a thread other
   // than that of Close.
@@ -44,9 +46,9 @@ class UpdateGate {
   void SetObserver(std::shared_ptr<UpdateObserver> observer, std::chrono::milliseconds timeout);
   // Returns whether there is an observer. The answer cannot change while the caller's step is inside.
   bool observed() const { return observed_.load(std::memory_order_acquire); }
-  // Begins the turn of a step: until EndTurn it is the only step of the task that changes variables. Waits until the
-  // turn of another step has ended; such a turn waits for no other step. The same thread must end the turn. Requires:
-  // the step is inside, and observed().
+  // Begins the turn of a step: until EndTurn it is the only step of the task that changes variables. If another step
+  // has the turn, waits until that turn has ended. This wait always ends, because a step with the turn waits for no
+  // other step. The thread that begins the turn must end it. Requires: the step is inside, and observed().
   void BeginTurn() COHORT_ACQUIRE(turn_) { turn_.Lock(); }
   // If `set` has updates, sets its position and gives it to the observer. Then ends the turn. Throws what the observer
   // throws; the turn has ended then too.

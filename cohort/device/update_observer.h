@@ -16,14 +16,14 @@ namespace cohort {
 
 class Device;
 
-// What an update does, whatever the values. All records of one node share one.
+// What an update does, whatever the values. UpdateRecords of the same node may share one UpdateOp.
 struct COHORT_EXPORT UpdateOp {
   std::string op;    // "ResourceApplyAdam"
   std::string node;  // its name in the graph, for messages
-  AttrMap attrs;     // those that the op defines
+  AttrMap attrs;     // the attributes of the node that the op declares
 };
 
-// A variable of the task, as its ResourceManager finds it.
+// The names by which the task's ResourceManager finds a variable.
 struct COHORT_EXPORT VariableId {
   std::string container;
   std::string name;
@@ -35,8 +35,8 @@ struct COHORT_EXPORT VariableId {
 // `inputs` has all others in the op's order.
 //
 // The inputs are the step's own tensors and not copies. The engine never writes over them as long as the record holds
-// them. They lie where the op wants them: in the memory of UpdateSet::device, or in host memory. If the input was fed,
-// it shares the memory of the caller's tensor.
+// them. They lie where the op wants them: in the memory of UpdateSet::device, or in host memory. An input
+// that the program has fed shares the memory of the program's tensor.
 struct COHORT_EXPORT UpdateRecord {
   std::shared_ptr<const UpdateOp> op;
   std::vector<VariableId> variables;
@@ -48,9 +48,9 @@ struct COHORT_EXPORT UpdateRecord {
 // that sends a value between them, makes one set before and one after it; both have the step's sequence number.
 struct COHORT_EXPORT UpdateSet {
   int64_t position = 0;  // 1, 2, 3... in the order in which the sets of the task were applied
-  StepOrigin origin;     // whose step it was; empty if a test has run a plan by itself
-  // The number of the step in the origin's session. It grows from set to set of the session if the client starts a step
-  // when the one before has ended.
+  StepOrigin origin;     // the session of the step; empty if a test has run a plan without a session
+  // The number of the step in the session `origin`. All sets of one step have the same number. If the client starts
+  // each step of the session only after the step before has ended, a later set never has a smaller number.
   int64_t sequence = 0;
   std::string device_name;   // "/job:ps/replica:0/task:0/device:CPU:0"
   Device* device = nullptr;  // its CopyToHost reads inputs that lie in its memory; lives until the task ends
@@ -64,8 +64,9 @@ struct COHORT_EXPORT UpdateSet {
 //
 // Each set comes exactly once. It comes before the step is acknowledged, before the step sends a value that depends on
 // the set to another device or task, and before the step leaves the update gate; so a checkpoint contains exactly the
-// sets that came before its cut. Only the step itself waits for that: another step may read a variable, and send its
-// value, before the set that has changed the variable comes.
+// sets that came before its cut. Only the step itself waits until its set has come: another step may read a variable,
+// and send its value, before the set that has changed the variable comes.
+//
 // Updates that were not applied, because their step had failed or was cancelled, are in no set. To clear a container
 // is not an update.
 //

@@ -1,5 +1,5 @@
 // VariableResource: the state of a variable, which steps read and update. A read never sees a part of an update (except
-// in a CpuVariable that is used by rows).
+// in a CpuVariable whose rows are read or updated one by one).
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,13 @@ namespace cohort {
 // The state of one variable. Its value lies in the memory of the variable's device. Read returns a tensor that shares
 // the value's buffer. An update changes this buffer in place if no reader holds it. If a reader holds it, the update
 // writes the new value into a new buffer, which then becomes the value. Handles and the task's ResourceManager own the
-// variable. Thread-safe. (A CpuVariable that is used by rows keeps its value in another way; see CpuVariable.)
+// variable. Thread-safe. (A CpuVariable whose rows are read or updated one by one keeps its value in another way; see
+// CpuVariable.)
 //
-// On a device with streams, kernels call these methods when they enqueue work. The tensor that Read returns is valid in
-// the order of the compute stream, and `change` enqueues its work. `change` is called under the variable's lock. So
-// reads and updates have the same order on the stream as their calls.
+// On a device with streams, kernels call these methods when they enqueue work. The bytes of the tensor that Read
+// returns may not be there yet, but work that is enqueued on the compute stream after the call of Read sees them. The
+// `change` of an update enqueues its work on the same stream, and is called under the variable's lock. So reads and
+// updates have the same order on the stream as their calls.
 class VariableResource : public Resource {
  public:
   // `allocator` provides the new buffers of updates. It must live as long as the variable. `container` is the container

@@ -21,10 +21,10 @@ class COHORT_EXPORT DistributedIterator {
   DistributedIterator(StrategyPtr strategy, const data::Dataset& dataset, const data::IteratorOptions& options);
 
   // Replaces *values by the components for each replica of this process. A replica may get batches without rows.
-  // Returns false if no replica of any process has data. Throws what a stage of the dataset throws. If the dataset is
-  // not endless, the other processes then wait in Next until this process calls Next again; if this process ends
-  // instead, they throw UnavailableError. Throws also what WorkerMeeting's calls throw. Throws InvalidArgumentError if
-  // a replica without data would need a batch of an unknown shape.
+  // Returns false if no replica of any process has data. Throws what a stage of the dataset throws. After such an
+  // error in this process, the other processes wait in Next until this process calls Next again, unless the dataset is
+  // endless. If this process ends instead, they throw UnavailableError. Throws also what WorkerMeeting's calls throw.
+  // Throws InvalidArgumentError if a replica without data would need a batch of an unknown shape.
   bool Next(PerReplica<std::vector<Tensor>>* values);
 
  private:
@@ -63,7 +63,7 @@ struct COHORT_EXPORT InputContext {
   int num_input_pipelines = 1;  // number of processes
   // The number of this process, from 0.
   int input_pipeline_id = 0;
-  int num_replicas_in_sync = 1;
+  int num_replicas_in_sync = 1;  // number of replicas of all processes
   // Throws InvalidArgumentError if the replicas cannot share the batch equally.
   int64_t GetPerReplicaBatchSize(int64_t global_batch_size) const;
 };
@@ -84,11 +84,12 @@ struct COHORT_EXPORT InputPart {
 // - kData, and kAuto if AutoShard cannot divide the dataset by files: each global batch is cut into a piece of
 //   ceil(rows / replicas) rows for each replica of all processes. Worker i of n gets each piece j with j mod n == i.
 // - kFile, and kAuto if AutoShard can divide the dataset by files: the process reads files of its own.
-// - kHint: the process reads what Shard(kShardHint, kShardHint) leaves to it.
+// - kHint: the process reads everything, but a stage Shard(kShardHint, kShardHint) of the dataset becomes Shard(n, i)
+//   in process i of n.
 // - kOff: the process reads everything.
-// With one process, and in each case of this list but the first, the batches that the process reads are cut to the
-// sizes that its replicas take (data::RebatchSizes). If the size of a global batch is not known, each batch is cut into
-// pieces of ceil(rows / replicas) rows.
+// With one process, and in each case of this list but the first, the batches that the process reads are cut into
+// smaller batches. Each of these has as many rows as one replica needs in one step (data::RebatchSizes). If the size of
+// a global batch is not known, each batch is cut into pieces of ceil(rows / replicas) rows.
 COHORT_EXPORT InputPart PartOfProcess(const Strategy& strategy, const data::Dataset& dataset,
                                       data::AutoShardPolicy policy);
 

@@ -1,6 +1,7 @@
 // Makes strategies, with TensorFlow's names and semantics. All of them are synchronous: N replicas make the same update
 // as one replica with the whole global batch, except for rounding. The functions that take devices throw
-// InvalidArgumentError if a device has no type and number ("/cpu:0"), is of another process, or is given twice.
+// InvalidArgumentError if a device's name lacks the type or the number ("/cpu:0" has both), if a device is of another
+// process, or if a device is given twice.
 #pragma once
 
 #include <memory>
@@ -29,8 +30,9 @@ struct COHORT_EXPORT MirroredOptions {
 // Each device has a copy of each variable. Gradients are summed over all devices.
 COHORT_EXPORT StrategyPtr Mirrored(const MirroredOptions& options = {});
 COHORT_EXPORT StrategyPtr Mirrored(const std::vector<std::string>& devices);
-// As Mirrored, with this number of replicas, each on a logical CPU of its own. Throws InvalidArgumentError unless the
-// number is in [1, 1024].
+// As Mirrored, with this number of replicas, each on a logical CPU of its own. The sessions that the strategy opens
+// have at least so many logical CPUs, unless the program has called config::SetLogicalDevices. Throws
+// InvalidArgumentError unless the number is in [1, 1024].
 COHORT_EXPORT StrategyPtr MirroredOnCpus(int replicas);
 
 struct COHORT_EXPORT CentralStorageOptions {

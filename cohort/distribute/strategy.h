@@ -155,9 +155,9 @@ class COHORT_EXPORT Strategy {
   int num_copies() const { return has_copies() ? num_local_replicas() : 1; }  // copies of each variable in this process
   // Returns the device for nodes that belong to a copy: the replica's device, or the shared device.
   std::string DeviceOfCopy(int copy) const;
-  // session_target returns the target for sessions: this process's server, or "". session_config returns `config`. If
-  // there is no server, it also sets the numbers of devices that the replicas need, except for device types that the
-  // program has configured (config::SetLogicalDevices).
+  // session_target returns the target for sessions: this process's server, or "". If there is a server,
+  // session_config returns an equal copy of `config`. If there is none, the copy has at least as many devices as the
+  // replicas and variables need, except of device types that the program has configured (config::SetLogicalDevices).
   std::string session_target() const;
   SessionConfig session_config(SessionConfig config) const;
   // Opens a session on `graph` with session_target() and session_config(config). Throws what Session throws.
@@ -184,9 +184,10 @@ class COHORT_EXPORT Strategy {
   // Returns the sum over the replicas of this process alone, on the first replica's device.
   Output SumHere(const PerReplica<Output>& values) const;
   // Returns, for each replica of this process, the sums of its dense tensors over all replicas of all processes. If
-  // replicas have copies of variables, tensors are summed in buckets, in the order of the graph, so that the first sums
-  // begin while the backward pass still runs. A step then has to run either all of the returned nodes or none of them.
-  // If replicas share variables, the sums are made on the variables' device.
+  // replicas have copies of variables, tensors are summed in buckets. The buckets follow the order in which the tensors
+  // were added to the graph, so that the first sums begin while the backward pass still runs. A step then has to run
+  // either all of the returned nodes or none of them. If replicas share variables, the sums are made on the variables'
+  // device.
   PerReplica<std::vector<Output>> SumOverReplicas(const PerReplica<std::vector<Output>>& values) const;
   // Adds the update by which `optimizer` minimizes the sum of the losses of all replicas of all processes. This sum is
   // the loss of one device if each loss is a share (ReplicaContext::MeanOfGlobalBatch). `losses` has one loss for each
@@ -194,7 +195,7 @@ class COHORT_EXPORT Strategy {
   // ComputeGradients and ApplyGradients throw.
   struct MinimizeOptions {
     std::vector<ops::Variable> variables = {};  // empty: all trainable variables made in the strategy's scopes
-    ops::Variable global_step = {};             // if valid: incremented by 1 after the update; made in the scope
+    ops::Variable global_step = {};             // if valid: grows by 1 after the update; must be made in the scope
   };
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses, const MinimizeOptions& options) const;
   Node* Minimize(train::Optimizer& optimizer, const PerReplica<Output>& losses) const;
@@ -216,9 +217,10 @@ class COHORT_EXPORT Strategy {
     PerReplica<std::vector<Output>> values;
     PerReplica<std::vector<train::GradientAndVariable>> gradients;
   };
-  // Sums dense values and gradients. Values and dense gradients are summed together in buckets (SumOverReplicas),
-  // sparse gradients of large variables by their rows (GatherRows). Throws FailedPreconditionError if the replicas do
-  // not have gradients of the same kind for the same variables.
+  // Sums dense values and gradients. GatherRows joins the gradients for which GathersRows returns true. All other
+  // gradients are made dense and are summed in buckets, together with the values (SumOverReplicas). Throws
+  // FailedPreconditionError if the replicas of this process have different numbers of gradients, if a gradient exists
+  // at some of these replicas only, or if a gradient that is to be gathered is dense at some of them.
   ReplicaSums SumGradients(const PerReplica<std::vector<train::GradientAndVariable>>& gradients,
                            const PerReplica<std::vector<Output>>& values) const;
   // Returns true if SumGradients uses GatherRows for this gradient. This needs several replicas, a sparse gradient, and

@@ -21,8 +21,8 @@ class COHORT_EXPORT VariablePlacer {
   virtual ~VariablePlacer() = default;
 
   // Makes the requested variable or variables, each by a call of `next` in a device scope. Returns the variable that
-  // represents all of them: the first of several copies, or the whole of several parts (CreateInParts). The strategy
-  // does not call it for local variables.
+  // represents all of them: the first of several copies, or the variable that CreateInParts returns for parts. The
+  // strategy does not call it for local variables.
   virtual VariableInfo* Create(const Strategy& strategy, Graph& graph, const VariableMaker& next,
                                const VariableRequest& request) const = 0;
 
@@ -45,7 +45,8 @@ struct COHORT_EXPORT VariablePart {
   int64_t rows = 0;
   std::string device;
 };
-// Makes `request` in parts, which are called "name/part_0", "name/part_1", ... An implementation of Create calls it.
+// Makes `request` in parts, which are called "name/part_0", "name/part_1", ... Returns a variable that represents all
+// parts. An implementation of Create calls it.
 // Each part begins with its rows of the initial value, which is computed once, on the first part's device. Throws
 // InvalidArgumentError unless the rows of the parts add up to axis 0 of the requested shape.
 COHORT_EXPORT VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const VariableRequest& request,

@@ -24,8 +24,8 @@ Shape ConstantValueAsShape(const Output& value);
 // Returns the shape that a tensor describes. Throws as ConstantValueAsShape does.
 Shape TensorAsShape(const Tensor& value);
 
-// Attributes of a function's argument that is the handle of a variable: dtype and shape of the variable, each as a list
-// of one element.
+// The names of two attributes of a Placeholder node that is a function's argument. If the argument is the handle of a
+// variable, they hold the variable's dtype and shape, each as a list of one element.
 inline constexpr char kHandleDTypes[] = "_handle_dtypes";
 inline constexpr char kHandleShapes[] = "_handle_shapes";
 

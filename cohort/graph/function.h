@@ -62,8 +62,9 @@ COHORT_EXPORT void FillBody(const std::string& name, const std::vector<FunctionA
 // another function (SerializeGraphDef can write functions that call others).
 COHORT_EXPORT std::string SerializeFunction(const Function& function);
 // Reads a FunctionDef. Messages of errors name the function and the node. Throws InvalidArgumentError if the bytes are
-// not a FunctionDef, or if the function has something that Cohort lacks: attributes that each call sets, functions as
-// attributes, or unknown dtypes. Throws NotFoundError for an unknown op.
+// not a FunctionDef, or if the function has something that Cohort lacks: attributes for which each call gives a value
+// (such as a dtype T), calls of functions that have such attributes, lists of functions, or unknown dtypes. Throws
+// NotFoundError for an unknown op.
 COHORT_EXPORT std::shared_ptr<const Function> ParseFunction(std::string_view bytes);
 
 }  // namespace cohort

@@ -15,8 +15,9 @@ FunctionArg ArgumentLike(const Output& value, std::string name = "");
 // Adds the Placeholder of an argument to `body` and returns its output.
 Output AddArgument(Graph& body, const FunctionArg& arg);
 
-// Returns the graph of one of `values` that is inside the graphs of all other values (Graph::IsInside), or is the same
-// graph. Requires: `values` is not empty, and there is such a graph.
+// Returns the innermost of the graphs to which `values` belong: it is inside each of the other graphs
+// (Graph::IsInside). If all values are of one graph, returns this graph. Requires: `values` is not empty, and there is
+// an innermost graph.
 Graph& InnermostGraph(const std::vector<Output>& values);
 
 // A function that is being made. Its body may use values of the graph `outer`, which will call the function, or of a
@@ -40,7 +41,7 @@ class FunctionDraft {
   Output ArgumentOf(const Output& captured) { return body_->Capture(captured); }
   // Makes the function and adds it to the library of `outer`. Its arguments are those that the constructor was given,
   // and then one for each captured value. Throws AlreadyExistsError if the name is taken, and as Function's constructor
-  // does. Requires: Finish was not called before, even if that call has thrown.
+  // does. Finish may be called only once, even if it throws.
   std::shared_ptr<const Function> Finish(const std::string& name);
 
  private:

@@ -30,8 +30,8 @@ struct COHORT_EXPORT Gradient {
 
 // The argument of an op's gradient function: the node, the gradients of its outputs, and a place for the gradients of
 // its inputs. Gradients() makes a context for one call of a gradient function, on the thread that called Gradients().
-// To sum gradients, to make them dense and to begin with ones, Gradients() adds nodes of these ops, which must be
-// registered: AddN, UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike.
+// These ops must be registered: AddN, UnsortedSegmentSum, ConcatV2, ZerosLike, OnesLike. Gradients() and the context
+// add nodes of these ops to sum gradients, to make them dense, and to make gradients of zeros and ones.
 class COHORT_EXPORT GradientContext {
  public:
   GradientContext(const Node& node, std::vector<Gradient> output_gradients);
@@ -68,8 +68,8 @@ class COHORT_EXPORT GradientContext {
 // - No gradient flows back through values in `stop`.
 // - The new nodes have the device of the node whose gradient they compute, and are colocated with the same nodes as
 //   that node. The scopes of the calling thread for devices, colocation and control dependencies do not apply to them.
-// - Throws InvalidArgumentError for an op between xs and ys that has no gradient function and is not declared as not
-//   differentiable.
+// - Throws InvalidArgumentError for an op between xs and ys that has neither a gradient function nor
+//   OpDef::NotDifferentiable.
 // - Throws InvalidArgumentError if there is no y, if a y is not floating, if the values are not of one graph, or if
 //   `grad_ys` do not fit `ys`. Throws also what gradient functions throw.
 COHORT_EXPORT std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,

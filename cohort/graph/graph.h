@@ -128,8 +128,8 @@ class COHORT_EXPORT Graph {
   struct Scopes {
     std::vector<DeviceFrame> devices;
     std::vector<std::string> names;            // whole prefixes: "a", "a/b"
-    std::vector<std::vector<Node*>> controls;  // an element {nullptr} hides those outside
-    std::vector<const Node*> colocate;         // a nullptr hides those outside
+    std::vector<std::vector<Node*>> controls;  // an element {nullptr} hides the elements before it
+    std::vector<const Node*> colocate;         // a nullptr hides the elements before it
     std::vector<VariableCreator> creators;
     std::vector<CallSite> sites;
   };

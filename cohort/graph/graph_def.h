@@ -34,8 +34,9 @@ COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions
 // library whose names `graph` lacks. If Cohort cannot make one of these functions, leaves it out and logs a warning.
 // Checks all names before it adds the first node. If it then rejects a node, the nodes added before stay. Error
 // messages name the node and the op. Throws
-// - InvalidArgumentError if the bytes are not a GraphDef or need a later version, an input does not exist, there is a
-//   cycle, or a value does not fit the op or has a type that Cohort lacks;
+// - InvalidArgumentError if the bytes are not a GraphDef or need a later version, if two nodes have the same name, if
+//   an input does not exist, if there is a cycle, if the inputs or attributes of a node do not fit its op, or if an
+//   attribute has a value that Cohort cannot hold (AttrValue);
 // - NotFoundError for an unknown op;
 // - AlreadyExistsError if `graph` has a node of the name already;
 // - FailedPreconditionError if `graph` is finalized.

@@ -36,7 +36,7 @@ struct COHORT_EXPORT Output {
 // may use the node meanwhile.
 class COHORT_EXPORT Node {
  public:
-  int id() const { return id_; }
+  int id() const { return id_; }  // the position in Graph::nodes(), from 0
   const std::string& name() const { return name_; }
   const OpDef& op() const { return *op_; }
   const std::string& op_name() const { return op_->name(); }

@@ -162,8 +162,8 @@ class COHORT_EXPORT OpDef {
   // Says that the op changes a variable. Its nodes belong to the update set of their step.
   OpDef&& UpdatesVariable() &&;
 
-  // Traits: facts about the op that passes, planners and backends need beside its schema. They do not change what the
-  // op does.
+  // Traits: facts that passes and backends need, besides the op's inputs, outputs and attributes. They do not change
+  // what the op does.
   //
   // Each element of the result depends only on the elements at the same place of the inputs. All inputs have the
   // result's shape.
@@ -207,7 +207,8 @@ class COHORT_EXPORT OpDef {
   bool keeps_last_input() const { return traits_.keeps_last_input; }
   bool returns_kept_value() const { return traits_.returns_kept_value; }
   const std::string& doc() const { return doc_; }
-  // Returns the whole signature in one line. The registry's fingerprint contains it.
+  // Returns, in one line, the op's name, inputs, outputs and attributes, and whether it is stateful or updates a
+  // variable. OpRegistry::Fingerprint hashes these lines.
   std::string Signature() const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-// The description of a variable in its graph. The functions of ops/state.h make it, and the graph owns it. `value`
+// The description of a variable in its graph. The functions of ops/variables.h make it, and the graph owns it. `value`
 // reads the variable at the start of the step.
 struct COHORT_EXPORT VariableInfo {
   std::string name;
@@ -46,7 +46,7 @@ using VariableCreator = std::function<VariableInfo*(const VariableMaker& next, c
 struct COHORT_EXPORT NodeDraft {
   const std::string& op;
   const std::string& name;
-  const std::string& device;  // the device that the scopes inside this one have chosen
+  const std::string& device;  // the device so far: chosen by the node, and by scopes inside the function's scope
   DType dtype;                // of output 0, kInvalid if there is none; for VarHandleOp: of the variable
   Shape shape;                // of output 0, or of the variable
 };
@@ -72,8 +72,9 @@ class COHORT_EXPORT DeviceScope {
 };
 
 // Puts `name` in front of the names of nodes that this thread adds: "a/MatMul". The name is made unique ("a", then
-// "a_1"). A name that ends in "/" is used as it is and replaces the outer prefixes. An empty name means no prefix. The
-// constructor throws InvalidArgumentError if `name` has characters that no node name may have.
+// "a_1"). A name that ends in "/" is not made unique and gets no outer prefix: "a/b/" gives "a/b/MatMul" in every
+// scope. An empty name means no prefix. The constructor throws InvalidArgumentError if `name` has characters that no
+// node name may have.
 class COHORT_EXPORT NameScope {
  public:
   NameScope(Graph& graph, const std::string& name);

@@ -92,7 +92,8 @@ class COHORT_EXPORT Callback {
     host_ = host;
     params_ = params;
   }
-  // Fit calls it after each epoch, with the number of batches of an epoch, if that is known by then.
+  // Fit calls it with the number of batches of an epoch, after the last training batch of each epoch. As long as this
+  // number is not known, Fit does not call it.
   void SetSteps(int64_t steps) { params_.steps = steps; }
 
   // Epochs and batches are counted from 0. OnEpochEnd may add to `logs`; the callbacks after it in the list see the
@@ -113,10 +114,10 @@ class COHORT_EXPORT Callback {
     std::string kind;
     std::string options;
   };
-  // Returns a value if the callback changes the training. Processes that train together must have the same callbacks of
-  // this kind, in the same order; Fit compares their influences before it trains. Override it in a class that stops the
-  // training, changes rates or weights, or makes a call of the host that all processes must make. nullopt: the callback
-  // only observes or writes, and a process need not have it.
+  // Returns a value if the callback changes the training. Processes that train together must have the same callbacks
+  // that return a value here, in the same order; Fit compares their influences before it trains. Override it in a class
+  // that stops the training, changes rates or weights, or makes a call of the host that all processes must make.
+  // nullopt: the callback only observes or writes, and a process need not have it.
   virtual std::optional<Influence> influence() const { return std::nullopt; }
 
   // The values that a callback remembers between batches or epochs, with the name of its class. Values may have any

@@ -28,8 +28,9 @@ struct COHORT_EXPORT ModelCheckpointOptions {
   bool save_best_only = false;
   bool save_weights_only = false;
   MonitorMode mode = MonitorMode::kAuto;
-  int64_t save_every_batches = 0;                 // 0: after each epoch
-  std::optional<double> initial_value_threshold;  // save_best_only: the first value must be better than this
+  int64_t save_every_batches = 0;  // 0: after each epoch
+  // With save_best_only, nothing is saved until the monitored value is better than this.
+  std::optional<double> initial_value_threshold;
 };
 // The chief saves with CallbackHost::Save or SaveWeights. `monitor` and `mode` are used only with save_best_only; if
 // the monitored value is then missing in the logs, logs a warning and saves. Throws InvalidArgumentError for a filepath
@@ -84,7 +85,7 @@ COHORT_EXPORT CallbackPtr ReduceLROnPlateau(const ReduceLROnPlateauOptions& opti
 COHORT_EXPORT CallbackPtr LearningRateScheduler(std::function<double(int epoch, double rate)> schedule,
                                                 int verbose = 0);
 
-// Writes one row for each epoch: "epoch" (from 0) and the logs in the order of their names. The logs of the first epoch
+// Writes one row for each epoch: "epoch" (from 0) and the logs, sorted by name. The logs of the first epoch
 // decide the columns. If these logs have no "val_" values, each value gets a second column for a later validation, with
 // "val_" in front of its name. A value that an epoch does not have is "NA". Lines end in "\r\n", as in Python's csv
 // module. Fit throws an error that names the file if the file cannot be written.

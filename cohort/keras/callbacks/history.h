@@ -34,6 +34,7 @@ class COHORT_EXPORT History {
   // 1). The file refers to no other files. Throws FailedPreconditionError if there are no epochs, InvalidArgumentError
   // if `path` does not end in ".svg", and what core/file.h throws.
   void Plot(const std::string& path) const;
+  // Returns the text of the file that Plot writes. Throws FailedPreconditionError if there are no epochs.
   std::string Svg() const;
 
  private:

@@ -13,7 +13,8 @@
 
 namespace cohort::keras {
 
-// "loss" comes first, then the metrics as compiled, then "val_..." in the same order. Names are unique.
+// "loss" comes first. Then come the losses of the outputs, if there are several, and the metrics in the order of
+// Compile. Then come the "val_..." values in the same order, and last the values that callbacks add. Names are unique.
 using Logs = std::vector<std::pair<std::string, double>>;
 
 COHORT_EXPORT std::optional<double> FindLog(const Logs& logs, std::string_view name);

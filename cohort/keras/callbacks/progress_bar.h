@@ -18,7 +18,7 @@ namespace cohort::keras {
 // The bar of one epoch. The creator owns it, and `out` must outlive it. Not thread-safe.
 class COHORT_EXPORT ProgressBar {
  public:
-  using Clock = std::function<double()>;  // seconds from any start, for tests
+  using Clock = std::function<double()>;  // seconds since a fixed moment; tests give a clock of their own
 
   struct Options {
     int64_t target = 0;                      // number of steps; 0: not known
@@ -56,14 +56,15 @@ class COHORT_EXPORT ProgressBar {
 COHORT_EXPORT std::string FormatDuration(double seconds);
 // Returns for example "37ms/step", "2s/step" or "80us/step".
 COHORT_EXPORT std::string FormatTimePerUnit(double seconds, const std::string& unit);
-// Returns the value with four decimals, "0.0998", or with an exponent, "1.2345e-05", if four decimals would show
-// nothing.
+// Returns the value with four decimals: "0.0998". Returns it with an exponent, "1.2345e-05", if it is in
+// [-0.001, 0.001].
 COHORT_EXPORT std::string FormatMetricValue(double value);
 
 // Shows a bar for every epoch of Fit, and for Evaluate. Only the thread of Fit or Evaluate calls it. It writes to
-// `out`, which must outlive it; `terminal` says if `out` is a terminal. Without arguments it writes to std::cout. If
-// the environment variable COHORT_PROGRESS is "bar" or "plain", this value decides if bars are drawn. Otherwise bars
-// are drawn if standard output is a terminal.
+// `out`, which must outlive it; `terminal` says if `out` is a terminal. The constructor without
+// arguments makes it write to std::cout. Only this constructor reads the environment variable COHORT_PROGRESS: "bar"
+// means that bars are drawn, and "plain" that they are not. If it has no such value, bars are drawn if standard output
+// is a terminal.
 class COHORT_EXPORT ProgressBarLogger final : public Callback {
  public:
   ProgressBarLogger();

@@ -20,7 +20,8 @@ class ConfigReader {
 
   const std::string& class_name() const { return class_name_; }
 
-  // If the value is missing or null, ReadBy does not call `read`, and Read leaves `to` unchanged.
+  // Read stores the option `name` in `to`. ReadBy gives the option to `read`, which stores it; it is for options of
+  // other types. If the option is missing or null, Read leaves `to` unchanged, and ReadBy does not call `read`.
   void ReadBy(const char* name, const std::function<void(const ConfigValue&)>& read);
   void Read(const char* name, bool& to);
   void Read(const char* name, int& to);
@@ -31,8 +32,8 @@ class ConfigReader {
   // Returns the value. Throws InvalidArgumentError if it is missing or null.
   const ConfigValue& Required(const char* name);
   void Ignore(const char* name) { asked_.insert(name); }
-  // Reads an option for which Cohort has only Keras's default. Throws InvalidArgumentError if the configuration has
-  // another value.
+  // Reads an option for which Cohort has only Keras's default, which is `value`. Throws InvalidArgumentError if the
+  // option is neither missing nor null nor equal to `value`.
   void OnlyDefault(const char* name, const ConfigValue& value);
   // Throws InvalidArgumentError if the configuration has an option that was neither read nor ignored.
   void Finish() const;
@@ -44,8 +45,8 @@ class ConfigReader {
   std::set<std::string> asked_;
 };
 
-// Returns the name in `value`: the text itself, or the name in Keras's form of a function (its "config"). Returns ""
-// for other values.
+// Returns the name that `value` has: `value` itself if it is a text, or the text "config" of an object (in this form
+// Keras writes a function). Returns "" for other values.
 std::string NameIn(const ConfigValue& value);
 
 template <typename Result>
