@@ -97,12 +97,14 @@ StrategyScope::StrategyScope(const Strategy& strategy, Graph& graph) {
     throw FailedPreconditionError(StrCat("[distribute] expected one strategy's scope at a time; ", strategy.name(),
                                          "'s is opened inside that of ", other->name()));
   }
-  creator_ = std::make_unique<VariableCreatorScope>(
-      graph, [&strategy, &graph](const VariableMaker& next, const VariableRequest& request) {
-        return strategy.Create(graph, next, request);
-      });
-  open_scopes.emplace_back(&graph, &strategy);
-  entry_ = open_scopes.back();
+  entry_ = {&graph, &strategy};
+  if (std::find(open_scopes.begin(), open_scopes.end(), entry_) == open_scopes.end()) {
+    creator_ = std::make_unique<VariableCreatorScope>(
+        graph, [&strategy, &graph](const VariableMaker& next, const VariableRequest& request) {
+          return strategy.Create(graph, next, request);
+        });
+  }
+  open_scopes.push_back(entry_);
 }
 
 StrategyScope::~StrategyScope() {

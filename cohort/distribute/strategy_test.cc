@@ -151,7 +151,9 @@ TEST_F(StrategyTest, OneStrategysScopeAtATime) {
   const auto scope = outer->Scope(graph_);
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { const auto second = inner->Scope(graph_); }),
               HasSubstr("MirroredStrategy"));
-  const auto again = outer->Scope(graph_);  // no harm
+  const auto again = outer->Scope(graph_);  // changes nothing, also not for variables
+  EXPECT_EQ(ops::GetVariable(graph_, "w", Shape{2}).name(), "w");
+  EXPECT_THAT(graph_.variables(), ::testing::SizeIs(2)) << "one copy for each replica";
 }
 
 TEST_P(StrategyOnDevicesTest, ReplicasReduceTheirValues) {

@@ -1,5 +1,7 @@
 #include "cohort/keras/files/config_reader.h"
 
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -25,7 +27,13 @@ void ConfigReader::Read(const char* name, bool& to) {
   ReadBy(name, [&](const ConfigValue& value) { to = value.AsBool(); });
 }
 void ConfigReader::Read(const char* name, int& to) {
-  ReadBy(name, [&](const ConfigValue& value) { to = static_cast<int>(value.AsInt()); });
+  ReadBy(name, [&](const ConfigValue& value) {
+    const int64_t number = value.AsInt();
+    if (!std::in_range<int>(number)) {
+      throw InvalidArgumentError(StrCat("[keras/serialization] expected a number of 32 bits; got ", number));
+    }
+    to = static_cast<int>(number);
+  });
 }
 void ConfigReader::Read(const char* name, int64_t& to) {
   ReadBy(name, [&](const ConfigValue& value) { to = value.AsInt(); });
