@@ -129,6 +129,8 @@ void StepCall::PartDone(size_t index, const Status& status, std::vector<Tensor> 
     if (first_failure) status_ = status;
   }
   if (first_failure) CancelAllBut(index, status);
+  bool finishes = false;
+  bool awaited = false;  // by Wait or Abandon
   {
     MutexLock lock(mu_);
     const std::vector<int>& fetches = prepared_.parts[index].ret_fetches;
@@ -137,13 +139,16 @@ void StepCall::PartDone(size_t index, const Status& status, std::vector<Tensor> 
     }
     ended_[index] = true;
     --left_;
-    if (left_ > 0 || ended_early_ || done_ == nullptr) {
+    if (left_ == 0 && !ended_early_ && done_ != nullptr) {
+      finishes = true;
+    } else {
       --answering_;
-      changed_.NotifyAll();
-      return;
+      awaited = left_ == 0 || ended_early_;
     }
   }
-  Finish();
+  // Without the lock, which the thread that wakes needs at once.
+  if (awaited) changed_.NotifyAll();
+  if (finishes) Finish();
 }
 
 void StepCall::Finish() {
