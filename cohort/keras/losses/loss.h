@@ -44,7 +44,7 @@ class COHORT_EXPORT Loss {
 
   // Returns one float32 value for each example. The result has the shape [batch], or [batch, d1, ...] if y_pred has
   // more than two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is
-  // that of y_pred or one less; the comments below say where it is one less. Throws InvalidArgumentError if the shapes
+  // that of y_pred, or one less if the comment of the loss says so. Throws InvalidArgumentError if the shapes
   // do not fit. If a shape is not known yet, the step that runs the nodes throws this error.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
