@@ -197,12 +197,15 @@ void DialerHandshake::OnWelcome(const FrameView& frame) {
 }
 
 void DialerHandshake::OnEnded(const std::string& why) {
-  MutexLock lock(mu_);
-  if (failure_.ok()) {
-    failure_ = Status(Code::kUnavailable,
-                      StrCat("[transport] no connection to ", whom_, ": ", why.empty() ? "it closed the stream" : why));
+  {
+    MutexLock lock(mu_);
+    if (failure_.ok()) {
+      failure_ = Status(Code::kUnavailable, StrCat("[transport] no connection to ", whom_, ": ",
+                                                   why.empty() ? "it closed the stream" : why));
+    }
+    over_.NotifyAll();
   }
-  over_.NotifyAll();
+  host_.Settled(*stream_, false);
 }
 
 std::shared_ptr<GrpcConnection> DialerHandshake::Wait(std::chrono::steady_clock::time_point deadline) {
