@@ -16,10 +16,10 @@ namespace cohort::collective {
 // everything else at any time.
 class MemberList {
  public:
-  // Completes the name of each member: adds replica 0, task 0, the host's device type and device 0 if the name has no
-  // such part. A missing job stays missing. `own_task` is this process ("/job:worker/replica:0/task:0"), or "" if all
-  // members are devices of this process. Throws InvalidArgumentError, with `group_key`, if a device is a member twice
-  // or if this process has no member.
+  // Completes the name of each member: adds replica 0, task 0, the device type CPU and the device number 0 if the name
+  // has no such part. A missing job stays missing. `own_task` is this process ("/job:worker/replica:0/task:0"), or ""
+  // if all members are devices of this process. Throws InvalidArgumentError, with `group_key`, if a device is a member
+  // twice or if this process has no member.
   MemberList(int64_t group_key, const std::vector<DeviceName>& members, const std::string& own_task);
 
   int size() const { return static_cast<int>(devices_.size()); }
@@ -41,8 +41,9 @@ class MemberList {
   // Returns the process of a task, or -1 if the task has no member.
   int FindProcess(const std::string& task) const;
   int NumMembersOf(int process) const;
-  // Sets the hosts of all locations. `identities` has the host's name for each process; a process with the name "" has
-  // a host of its own. Call it once, before a member calls a collective.
+  // Sets the hosts of all locations. `identities` has one host identity for each process. Processes with the same
+  // identity are on one host; each process with the identity "" is on a host of its own. Call it once, before a member
+  // calls a collective.
   void SetHosts(const std::vector<std::string>& identities);
 
   // Returns "rank 2 (/job:worker/replica:0/task:2/device:CPU:0)".

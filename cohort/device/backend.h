@@ -84,11 +84,12 @@ class BackendRegistry {
   std::vector<std::string> types() const;
 
   // Returns new devices of all types for the task `task`. The number of devices of a type is the one in `device_count`,
-  // or else the one in the config. (The config begins with 1 device of the host's type.) There are no devices of a type
-  // that has no backend, as in TensorFlow, or that the config hides. From this call on, the Set functions of the config
-  // throw. If `intra_op_threads` is 0, each device gets the number of cores divided by the number of devices of the
-  // host's type. Throws InvalidArgumentError if there would be no device of the host's type, and
-  // FailedPreconditionError if that type has no backend. `component` names the caller in messages, such as "session".
+  // or else the one in the config. (The config begins with 1 device of the host's type.) Makes no devices of a type
+  // that the config hides or, as in TensorFlow, that has no backend, even if `device_count` asks for some. From this
+  // call on, the Set functions of the config throw. If `intra_op_threads` is 0, each device gets the number of cores
+  // divided by the number of devices of the host's type. Throws InvalidArgumentError if there would be no device of the
+  // host's type, and FailedPreconditionError if that type has no backend. `component` names the caller in messages,
+  // such as "session".
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceName& task,
                                                    const std::map<std::string, int>& device_count, int intra_op_threads,
                                                    const std::shared_ptr<TaskResources>& resources,

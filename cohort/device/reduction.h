@@ -1,5 +1,6 @@
-// Reductions: the loops that add (or multiply, ...) tensors of one shape. Each backend offers them for its device type,
-// and collectives use them.
+// Reductions: the loops that add (or multiply, ...) tensors of one shape. A backend may offer them for its device type.
+// Collectives reduce in host memory, on every device. So they use the table of the host's type alone, and only the
+// CPU's backend has one so far.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct ReductionTable {
   ReduceFn (*find)(ReduceOp op, DType dtype, DType a, DType b, DType out) = nullptr;
 };
 
-// The tables of all device types. Backends fill it once at the start (cohort/registration.h). After that it never
-// changes, and all threads may read it.
+// The tables by device type. Backends register theirs once at the start (cohort/registration.h). After that the object
+// never changes, and all threads may read it.
 class Reductions {
  public:
   static Reductions& Global();

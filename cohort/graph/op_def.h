@@ -170,8 +170,9 @@ class COHORT_EXPORT OpDef {
   OpDef&& Elementwise() &&;
   // As Elementwise, but the inputs may be broadcast to the result's shape.
   OpDef&& Broadcasting() &&;
-  // The op computes a function of one input, and no attribute changes this function. A fused kernel may compute the
-  // function last, and knows it by the op's name. Implies Elementwise.
+  // The op computes a function of one input, and no attribute changes this function. A fused kernel, such as a matrix
+  // product with a bias, may apply the function to its result. It knows the function by the op's name. Implies
+  // Elementwise.
   OpDef&& Activation() &&;
   // The op computes the gradient of an activation from two inputs: the gradient of the activation's result (input
   // number `gradient`, 0 or 1), and the result itself (the other input). Implies Elementwise. Throws

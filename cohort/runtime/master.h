@@ -39,8 +39,9 @@ class Master {
   void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options, Done done);
   // Returns the devices of the tasks to which the session has connected.
   std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
-  // Cancels the steps that are running, and frees what the tasks hold for this session. Waits for the steps of tasks of
-  // this process, but only for a limited time. Later calls of Close do nothing.
+  // Cancels the steps that are running, and frees what the tasks hold for this session. Waits until the steps on tasks
+  // of this process have ended, but at most 60 s for each signature. Then ends the steps of StartStep that are still
+  // running: their `done` gets an error. Later calls of Close do nothing.
   void Close() COHORT_EXCLUDES(build_mu_);
   const Graph& graph() const { return graph_; }
 
@@ -73,7 +74,7 @@ class Master {
 
   Mutex mu_;
   std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ COHORT_GUARDED_BY(mu_);
-  StepWatch watch_;  // watches the steps of StartStep
+  StepWatch watch_;  // checks the time limits of the steps of StartStep
 };
 
 }  // namespace cohort

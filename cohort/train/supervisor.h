@@ -104,7 +104,8 @@ class COHORT_EXPORT Supervisor {
   // Writes a fetched summary (string scalar) to the chief's event file. Does nothing in other workers, without a
   // logdir, and if there is no ManagedSession.
   void SummaryComputed(const Tensor& summary, int64_t step);
-  // Returns null if this process saves nothing, or if no saver was given and all variables of the graph are local.
+  // Returns null if this process is not the chief, if logdir is "", or if no saver was given and all variables of the
+  // graph are local.
   Saver* saver() const { return scaffold_.saver(); }
   bool is_chief() const { return options_.is_chief; }
   // Returns the prefix of the last checkpoint that this supervisor has restored or saved. Returns "" if there is none.

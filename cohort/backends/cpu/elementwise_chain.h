@@ -32,7 +32,7 @@ class ElementwiseChain final : public OpKernel {
   // -2 or less: a constant of the chain. -2 is the first constant, -3 is the second one, and so on.
   using Operand = int32_t;
   static constexpr Operand kValue = -1;
-  // A node of the chain in the form of one pass.
+  // A node of the chain as RunAsOne needs it.
   struct Stage {
     const ElementwiseLoops* loops = nullptr;
     Operand left = kValue;
@@ -47,10 +47,10 @@ class ElementwiseChain final : public OpKernel {
     const char* b = nullptr;
     size_t a_step = 0;  // bytes from one element to the next, 0 for a single element
     size_t b_step = 0;
-    int32_t in_run = -1;  // the stage's index in open_, or -1 if the stage is the same in every step
+    int32_t in_run = -1;  // index into of_run of RunBlock; -1: the stage is the same in every step
   };
-  // A node of the chain for the one-by-one form. That form has its own slots: values from outside, then constants, then
-  // results.
+  // A node of the chain as RunOneByOne needs it. RunOneByOne has its own slots: values from outside, then constants,
+  // then results.
   struct Single {
     const Node* node = nullptr;
     std::unique_ptr<OpKernel> kernel;
@@ -66,15 +66,18 @@ class ElementwiseChain final : public OpKernel {
 
   void AddLink(ChainLink link);
   void BindConstants();
-  // Assigns the slots of the one-by-one form. A value from outside gets one slot, even if it is used several times.
+  // Assigns the slots of RunOneByOne. A value from outside gets one slot, even if it is used several times.
   void LayOutSlots();
   const Tensor& TensorOf(const KernelContext& ctx, Operand operand) const;
-  // Returns the operand of the first stage that has the shape of this stage's result, or kValue if there is none.
+  // Returns the operand of the first stage if the stage is unary. If it is binary, returns the operand that has the
+  // shape of the stage's result, or kValue if the other operand neither has this shape too nor is a single element.
   Operand Primary(const KernelContext& ctx) const;
   // A binary stage has two operands: one is the running value (for the first stage: `primary`). Returns the other one.
   // Sets *is_right to true if it returns the right operand, and to false if it returns the left operand.
   Operand Other(size_t stage, Operand primary, bool* is_right) const;
   void SetOther(const Stage& stage, const Tensor& operand, bool is_right, bool scalar, Bound* bound) const;
+  // Runs all stages for `count` elements from `begin`. `first` is the data of Primary()'s operand. `of_run` has the
+  // stages of open_ with the operands of this run.
   void RunBlock(const std::vector<Bound>& of_run, const char* first, char* out, int64_t begin, int64_t count) const;
   // Runs the stages block by block. Returns false, and computes nothing, if an operand of this step has neither the
   // result's shape nor a single element.

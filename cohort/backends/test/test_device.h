@@ -65,7 +65,7 @@ class TestBackend final : public Backend {
 
   const std::string& type() const override { return type_; }
   bool has_streams() const override { return true; }
-  // False, unless a test sets it: then what runs without a device scope runs on TEST.
+  // False by default. If a test sets it to true, nodes that request no type of device are placed on TEST devices.
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;

@@ -1,5 +1,6 @@
-// The handshakes of new streams, on both sides. Each handshake is the first user of its stream (StreamUser). It ends
-// when it hands the stream over to a connection, or when it fails.
+// The handshakes of new streams, on both sides. A connection has a control stream, for small messages, and a bulk
+// stream. Each handshake is the first user of its stream (StreamUser). It ends when it hands the stream over to a
+// connection, or when it fails.
 #pragma once
 
 #include <deque>
@@ -33,11 +34,11 @@ class HandshakeHost {
   // the connection's number, and a proof that this side has the token.
   virtual void DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::string& address,
                         grpc::ByteBuffer ticket) = 0;
-  // Tells the handler that a connection was accepted.
+  // Calls OnAccepted of the transport's TransportHandler.
   virtual void Accepted(const std::shared_ptr<GrpcConnection>& connection) = 0;
-  // If `refused` is false, the handshake on `stream` has succeeded or the stream has ended, and the host does not limit
-  // the time of the handshake any more. If `refused` is true, the handshake has failed, and the host cancels the stream
-  // after a short time in which the peer can read the reason.
+  // The acceptor's handshakes call it when they end. `refused` is false if the handshake on `stream` has succeeded or
+  // the stream has ended: the host then stops limiting the time of the handshake. `refused` is true if this side has
+  // refused the peer: the host then cancels the stream after a short time in which the peer can read the reason.
   virtual void Settled(ByteStream& stream, bool refused) = 0;
 };
 

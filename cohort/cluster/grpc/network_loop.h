@@ -16,8 +16,8 @@
 
 namespace cohort {
 
-// An operation of gRPC that will end. It is the tag of the operation in the queue. It must live until Complete was
-// called.
+// Says what to do when an asynchronous operation of gRPC has ended. It is the operation's tag in the queue. It must
+// live until Complete is called, which may delete it.
 class Completion {
  public:
   virtual ~Completion() = default;

@@ -41,9 +41,9 @@ class RemoteTask final : public TaskClient {
   // connection has closed before the call, throws AbortedError if the task can be reached again, and else
   // UnavailableError.
   void Register(ExecutableSpec spec) override;
-  // Asks the task to run one step, and returns without waiting. `done` gets the status of the step and its results.
-  // Calls `done` once: on a network thread when the answer has come or the connection has closed, on the thread that
-  // calls CancelStep or CloseSession, or on this thread if the connection has closed before.
+  // Asks the task to run one step, and returns without waiting for the answer. `done` gets the status of the step and
+  // its results. Calls `done` once: on a network thread when the answer has come or the connection has closed, on the
+  // thread that calls CancelStep or CloseSession, or on this thread if the connection has closed before.
   void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
   // Tells the task to cancel the step. Calls the `done` of StartStep with `why` before it returns, without waiting for
@@ -75,8 +75,9 @@ class RemoteTask final : public TaskClient {
   Request Ask(const std::function<Message(uint64_t)>& encode, const char* what,
               std::chrono::steady_clock::time_point deadline);
   void Answer(uint64_t request, const std::function<void(Request&)>& fill) COHORT_EXCLUDES(mu_);
-  // Returns the error for a request after the connection has closed. It is AbortedError if the task can be reached
-  // again, because its state for this session is lost. Otherwise it is UnavailableError.
+  // Returns the error for a request after the connection has closed. Tries for at most 0.3 s to reach the task again.
+  // If the task can be reached, the error is kAborted: what the task was doing for the session is gone, and the program
+  // needs a new session. Otherwise it is the `why` of OnLost, or ok if OnLost was not called yet.
   Status LostStatus();
 
   const std::weak_ptr<ClusterNode> node_;
@@ -84,7 +85,8 @@ class RemoteTask final : public TaskClient {
   const std::string name_;
   Mutex fetching_;
   bool has_devices_ COHORT_GUARDED_BY(fetching_) = false;
-  std::vector<DeviceAttributes> devices_;  // written once, under fetching_, before other threads get this object
+  // Written once, under fetching_. A thread reads it without the lock, after its call of FetchDevices has returned.
+  std::vector<DeviceAttributes> devices_;
 
   Mutex mu_;
   CondVar answered_;

@@ -57,11 +57,12 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
     CallSignature signature;
     uint64_t schedule_fingerprint;
   };
-  // A peer whose call has another schedule. The run does not end before the two schedules have been found to be equal.
+  // A peer whose schedule has another fingerprint than this call's. The two schedules may agree nonetheless (see
+  // ScheduleAgreement). The run does not end with a result before it is known that they do.
   struct ScheduleMismatch {
     int peer;
     uint64_t schedule_fingerprint;
-    Status different;  // the error to report if the schedules turn out to be equal; ok if there is none
+    Status different;  // ok if the signatures are equal; else the error to report if the schedules agree
   };
 
   std::string DescribeLocked() const COHORT_REQUIRES(mu_);
@@ -103,7 +104,8 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   Status failed_ COHORT_GUARDED_BY(mu_);
   size_t next_step_ COHORT_GUARDED_BY(mu_) = 0;
 
-  // Set by Start, then used only by the thread that has set running_. Name, signature and plan do not change.
+  // Set by Start, then used only by the thread that has set running_. But after Start has set them, other threads may
+  // read the call's name, signature and schedule fingerprint, and plan_, because these do not change any more.
   CollectiveCall call_;
   std::shared_ptr<const Plan> plan_;
   bool large_ = false;

@@ -20,7 +20,7 @@ void CheckParameter(bool ok, const char* expected, int64_t got);
 NodePtr MakeSlices(std::vector<Tensor> tensors);
 NodePtr MakeTensors(std::vector<Tensor> tensors);
 NodePtr MakeRange(int64_t start, int64_t stop, int64_t step);
-// idx_dataset.cc. Reads the files.
+// ../readers/idx_dataset.cc. MakeIdx reads the files before it returns.
 NodePtr MakeIdx(std::vector<std::string> paths);
 // join_stages.cc
 NodePtr MakeZip(std::vector<NodePtr> inputs);

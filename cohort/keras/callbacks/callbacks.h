@@ -46,7 +46,7 @@ struct COHORT_EXPORT BackupAndRestoreOptions {
 // atomically. If a Fit with the same model, data and options finds this file, it continues from it. The final weights
 // are then those of an uninterrupted training, bit for bit on the same machine. EarlyStopping, ReduceLROnPlateau,
 // LearningRateScheduler and ModelCheckpoint continue with their states. So does a callback of the program that
-// overrides SaveState and RestoreState. This callback is called after all others of the list, wherever it is in the
+// overrides SaveState and RestoreState. BackupAndRestore is called after all other callbacks, wherever it is in the
 // list.
 // If several processes train together, the chief writes the file. When Fit begins, every process reads its own
 // `<backup_dir>/latest.weights.h5`, and all of them must read the same bytes. So the folder must be on a shared disk,

@@ -1,7 +1,7 @@
-// Layers: descriptions of one step of a model. A layer says which weights it needs for the shapes of its inputs, and
-// adds nodes that use these weights. It owns no variable. So a layer can be added to graphs many times (for training
-// and inference, for each replica, twice in one model with the same weights), and models and threads can share it. A
-// layer does not change after it was made, except that it can be frozen (SetTrainable).
+// Layers: each describes one piece of a model's computation. A layer says which weights it needs for the shapes of its
+// inputs, and adds nodes that use these weights. It owns no variable. So a layer can be added to graphs many times (for
+// training and inference, for each replica, twice in one model with the same weights), and models and threads can share
+// it. A layer does not change after it was made, except that it can be frozen (SetTrainable).
 //
 // A layer of a program's own derives from Layer. A layer with one input and one result overrides one function:
 //

@@ -35,8 +35,8 @@ class WeightStore {
   // `prefix` is put before the names of variables. Variables are made through the current variable creators of `graph`.
   explicit WeightStore(Graph& graph, std::string prefix = "") : graph_(graph), prefix_(std::move(prefix)) {}
 
-  // Makes the store of another replica: the weights of `first`, with `local` applied to each variable. The store is
-  // frozen.
+  // Makes the store of another replica. It has the weights of `first`, with other variables: `local` takes a variable
+  // of the first replica and returns the one that this replica uses. The store is frozen.
   WeightStore(const WeightStore& first, const std::function<ops::Variable(const ops::Variable&)>& local);
 
   Graph& graph() const { return graph_; }

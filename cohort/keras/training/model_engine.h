@@ -82,9 +82,11 @@ class ModelEngine {
   const distribute::Strategy& strategy() const { return *strategy_; }
   // Returns the weights of the first replica.
   const std::vector<ModelWeight>& weights() const { return weights_.weights(); }
-  // Asks the layers, which may have been frozen or freed, and returns by path whether a training would change a weight.
+  // Returns, for the path of each weight, whether the weight is trainable now. It asks the layers, because the program
+  // may have frozen or freed some of them since the latest call.
   std::map<std::string, bool> TrainableWeights() const;
-  // Makes the steps that MakeStep adds from now on train these weights, and only these. Earlier steps do not change.
+  // Makes the steps that MakeStep adds from now on train the weights that are trainable now, and only these. Earlier
+  // steps do not change.
   void UpdateTrainable();
   // Returns, for each of layers().steps(), the layer's path and its outputs in inference.
   std::vector<LayerInstance::LayerValues> step_values() const;

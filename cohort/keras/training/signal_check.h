@@ -19,7 +19,7 @@ struct COHORT_EXPORT LayerSignal {
   Shape shape;                 // of the output
   double activation = 0;       // of the layer's output; NaN: the output is of integers
   double gradient = 0;         // of d loss / d output; NaN: there is none
-  double weight = 0;           // of the largest trained kernel (a weight of rank 2 or more); NaN: there is no kernel
+  double weight = 0;           // of the kernel with the most elements (trainable, rank 2 or more); NaN: there is none
   double weight_gradient = 0;  // of d loss / d that kernel; NaN: there is none
   bool keras_fans = false;     // true: a depthwise kernel uses Keras's rule for fans (DepthwiseFans)
 };

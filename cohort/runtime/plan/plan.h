@@ -49,7 +49,9 @@ struct Plan {
 
   std::unique_ptr<Graph> graph;
   Device& device;
-  std::unique_ptr<FunctionLibrary> own_functions;  // compiles functions for the kernels; null in the plan of a function
+  // Compiles the functions that kernels call. Null in the plan of a function's body: it uses the library of the
+  // outermost caller's plan.
+  std::unique_ptr<FunctionLibrary> own_functions;
   std::vector<std::unique_ptr<OpKernel>> kernels;
   std::vector<PlanNode> nodes;                        // in an order in which they can run one by one; without constants
   std::vector<int32_t> input_slots;                   // the slots that the nodes read, node after node
