@@ -91,25 +91,41 @@ void RemoteTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<T
   {
     MutexLock lock(mu_);
     lost = !lost_.ok();
-    if (!lost) steps_[{key, step}] = std::move(done);
+    if (!lost) steps_[{key, step}].done = std::move(done);
   }
   if (lost) {
     done(LostStatus(), {});
     return;
   }
   connection_->Send(EncodeStartStep({key, step}, std::move(args)));
+  Status cancelled;
+  {
+    MutexLock lock(mu_);
+    const auto it = steps_.find({key, step});
+    if (it != steps_.end()) {
+      it->second.start_is_sent = true;
+      return;
+    }
+    const auto early = early_cancels_.extract(StepKey{key, step});
+    if (early.empty()) return;  // the step has ended
+    cancelled = early.mapped();
+  }
+  connection_->Send(EncodeCancelStep({key, step}, cancelled));
 }
 
 void RemoteTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {
   StepDone done;
+  bool start_is_sent = false;
   {
     MutexLock lock(mu_);
     const auto it = steps_.find({key, step});
     if (it == steps_.end()) return;
-    done = std::move(it->second);
+    start_is_sent = it->second.start_is_sent;
+    if (!start_is_sent) early_cancels_[it->first] = why;
+    done = std::move(it->second.done);
     steps_.erase(it);
   }
-  connection_->Send(EncodeCancelStep({key, step}, why));
+  if (start_is_sent) connection_->Send(EncodeCancelStep({key, step}, why));
   done(why, {});
 }
 
@@ -126,7 +142,7 @@ void RemoteTask::CloseSession(uint64_t session) {
     MutexLock lock(mu_);
     for (auto it = steps_.begin(); it != steps_.end();) {
       if (it->first.first.session == session) {
-        open.push_back(std::move(it->second));
+        open.push_back(std::move(it->second.done));
         it = steps_.erase(it);
       } else {
         ++it;
@@ -166,7 +182,7 @@ void RemoteTask::OnStepDone(const StepDoneMessage& message, std::vector<Tensor> 
     MutexLock lock(mu_);
     const auto it = steps_.find({message.ref.key, message.ref.step});
     if (it == steps_.end()) return;  // the step was cancelled before
-    done = std::move(it->second);
+    done = std::move(it->second.done);
     steps_.erase(it);
   }
   done(message.status.WithPlace(StrCat(name_, " (", connection_->peer().address, ")")), std::move(rets));
@@ -178,7 +194,7 @@ void RemoteTask::OnLost(const Status& why) {
     MutexLock lock(mu_);
     if (!lost_.ok()) return;
     lost_ = why;
-    for (auto& [key, done] : steps_) open.push_back(std::move(done));
+    for (auto& [key, step] : steps_) open.push_back(std::move(step.done));
     steps_.clear();
     for (auto& [number, request] : requests_) {
       request->status = why;

@@ -69,6 +69,10 @@ class RemoteTask final : public TaskClient {
     std::vector<DeviceAttributes> devices;
   };
   using StepKey = std::pair<ExecutableKey, int64_t>;
+  struct Step {
+    StepDone done;
+    bool start_is_sent = false;
+  };
 
   // Sends the message that `encode` makes with a new request number, and waits for the answer. Throws the error in the
   // answer, or DeadlineExceededError.
@@ -91,7 +95,10 @@ class RemoteTask final : public TaskClient {
   Mutex mu_;
   CondVar answered_;
   std::map<uint64_t, Request*> requests_ COHORT_GUARDED_BY(mu_);
-  std::map<StepKey, StepDone> steps_ COHORT_GUARDED_BY(mu_);
+  std::map<StepKey, Step> steps_ COHORT_GUARDED_BY(mu_);
+  // Steps that CancelStep has ended while StartStep was sending the start. The task ignores a cancel that comes before
+  // the start, so StartStep sends it.
+  std::map<StepKey, Status> early_cancels_ COHORT_GUARDED_BY(mu_);
   Status lost_ COHORT_GUARDED_BY(mu_);
 };
 

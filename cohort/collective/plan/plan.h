@@ -38,11 +38,13 @@ struct PlanStep {
   // For kReduce: whether `to` has every member's contribution after this step. If so, and if the
   // reduction is a mean, this step also divides the sum by the number of members.
   bool final = false;
-  int peer = -1;         // rank
+  int peer = -1;         // rank; -1 for kCopy
   int32_t sequence = 0;  // number of the message among those from its sender to its receiver in this plan
   int64_t count = 0;
   BufferOffset from;
   BufferOffset to;
+
+  bool NeedsMessage() const { return kind == StepKind::kReceive || kind == StepKind::kReduce; }
 };
 
 // A member runs its steps one after another. A send does not wait for its receiver, so no order of the members can

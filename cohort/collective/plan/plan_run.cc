@@ -164,8 +164,7 @@ bool PlanRun::CanAdvance() const {
   if (!failed_.ok()) return true;
   if (next_step_ >= plan_->steps.size()) return mismatches_.empty();
   const PlanStep& step = plan_->steps[next_step_];
-  const bool needs_message = step.kind == StepKind::kReceive || step.kind == StepKind::kReduce;
-  return !needs_message || inbox_.count({step.peer, step.sequence}) > 0;
+  return !step.NeedsMessage() || inbox_.count({step.peer, step.sequence}) > 0;
 }
 
 void PlanRun::AdvanceSomewhere(bool may_compute_inline) {
@@ -192,7 +191,7 @@ void PlanRun::Advance() {
       if (failed.ok() && next_step_ < plan_->steps.size()) {
         step = &plan_->steps[next_step_];
         const auto found = inbox_.find({step->peer, step->sequence});
-        if (found != inbox_.end() && step->kind != StepKind::kSend) {
+        if (found != inbox_.end() && step->NeedsMessage()) {
           received = std::move(found->second);
           inbox_.erase(found);
         }
@@ -218,7 +217,7 @@ void PlanRun::CheckPeers() {
     for (const ScheduleMismatch& mismatch : mismatches_) awaited.push_back(mismatch.peer);
     if (next_step_ < plan_->steps.size()) {
       const PlanStep& step = plan_->steps[next_step_];
-      if (inbox_.count({step.peer, step.sequence}) == 0) awaited.push_back(step.peer);
+      if (step.NeedsMessage() && inbox_.count({step.peer, step.sequence}) == 0) awaited.push_back(step.peer);
     }
   }
   for (const int member : awaited) {
