@@ -35,8 +35,8 @@ struct COHORT_EXPORT CallSite {
 class COHORT_EXPORT NodeName {
  public:
   template <typename T>
-  requires std::is_convertible_v<T&&, std::string_view> NodeName(T&& name, CallSite site = CallSite::Here())
-      : text_(std::forward<T>(name)), site_(site) {}
+  requires std::is_convertible_v<const T&, std::string_view> NodeName(const T& name, CallSite site = CallSite::Here())
+      : text_(std::string_view(name)), site_(site) {}
 
   const std::string& text() const { return text_; }
   bool empty() const { return text_.empty(); }

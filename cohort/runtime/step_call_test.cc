@@ -34,7 +34,7 @@ class TaskThatIsEnded final : public TaskClient {
 
  private:
   const std::string name_ = "/job:worker/replica:0/task:1";
-  const std::vector<DeviceAttributes> devices_;
+  const std::vector<DeviceAttributes> devices_{};
   StepDone done_;
 };
 

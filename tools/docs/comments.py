@@ -47,6 +47,8 @@ def documented(text, name):
         if named and about and not out[-1].startswith(("//", "template")) and about[0].startswith(f"{named.group(1)}:"):
             line = f"/** {' '.join(about)} */ {line}"
         behind = TRAILING.match(line)
+        if behind and behind.group(2).startswith("NOLINT"):  # for clang-tidy
+            behind, line = None, behind.group(1)
         is_end = behind and re.match(r"\s*[}#]", line)
         trailing = len(behind.group(1)) if behind and not is_end else False
         out.append(f"{behind.group(1)}  ///< {prose(behind.group(2))}" if trailing else line)

@@ -19,6 +19,7 @@ class Tensor {
 // Of B.
 class B final : public Tensor {};
 const char* kText = "// no comment";
+int n;  // NOLINT(name)
 """
 
 
@@ -41,3 +42,4 @@ class CommentsTest(unittest.TestCase):
         self.assertEqual(self.lines[9], "  /// Before z.")
         self.assertEqual(self.lines[12:14], ["/// Of B.", "class B final : public Tensor {};"])
         self.assertEqual(self.lines[14], 'const char* kText = "// no comment";')
+        self.assertEqual(self.lines[15], "int n;")

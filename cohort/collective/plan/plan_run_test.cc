@@ -25,7 +25,7 @@ class ClosedHost final : public EngineHost {
   void SendFarewell(int) override {}
 
  private:
-  const GroupOptions options_;
+  const GroupOptions options_{};
   const MemberList members_{1, {DeviceName::Parse("/device:CPU:0")}, ""};
 };
 
