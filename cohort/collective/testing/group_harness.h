@@ -52,6 +52,7 @@ inline Outcome Await(std::future<Outcome>& future) {
 inline std::vector<Status> OnThreads(int count, const std::function<void(int)>& work) {
   std::vector<Status> outcomes(static_cast<size_t>(count));
   std::vector<std::thread> threads;
+  threads.reserve(outcomes.size());
   for (int i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
       try {
