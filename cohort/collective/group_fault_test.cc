@@ -271,6 +271,20 @@ TEST_P(GroupProcessFaults, LeavingAfterTheLastCollectiveDisturbsNobody) {
   }
 }
 
+// Members 0 and 2 of a group of three wait for member 1 at a barrier. Returns what they are told.
+std::vector<Outcome> BarrierOfRanks0And2(TestGroup& group) {
+  std::vector<std::future<Outcome>> futures;
+  for (const size_t rank : {0, 2}) {
+    futures.push_back(Begin([&](Communicator::Done done) {
+      group.members()[rank]->BarrierAsync({1, "b"}, std::move(done));
+    }));
+  }
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(futures.size());
+  for (auto& future : futures) outcomes.push_back(Await(future));
+  return outcomes;
+}
+
 // A program ends because one of its groups has failed. Members of its other groups may hear that it has left before
 // they hear of the failure.
 TEST_P(GroupProcessFaults, AProcessThatLeavesTellsWhichFailureCameBefore) {
@@ -279,14 +293,7 @@ TEST_P(GroupProcessFaults, AProcessThatLeavesTellsWhichFailureCameBefore) {
   ASSERT_TRUE(failing.joined() && healthy.joined());
   ASSERT_TRUE(FailGroups(cluster_.server(1), 2, Status(Code::kInvalidArgument, "a bad shape of 17 columns")));
   healthy.Drop(1);
-  std::vector<std::future<Outcome>> futures;
-  for (const size_t rank : {0, 2}) {
-    futures.push_back(Begin([&](Communicator::Done done) {
-      healthy.members()[rank]->BarrierAsync({1, "b"}, std::move(done));
-    }));
-  }
-  for (auto& future : futures) {
-    const Outcome outcome = Await(future);
+  for (const Outcome& outcome : BarrierOfRanks0And2(healthy)) {
     EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
     EXPECT_THAT(outcome.status.message(),
                 AllOf(HasSubstr("has left group 3, generation 1, after another group of it had"),
@@ -304,14 +311,7 @@ TEST_P(GroupProcessFaults, AProcessThatLeavesDoesNotTellThatAGroupHasFormedAgain
   TestGroup young(cluster_, options);
   ASSERT_TRUE(young.joined());
   healthy.Drop(1);
-  std::vector<std::future<Outcome>> futures;
-  for (const size_t rank : {0, 2}) {
-    futures.push_back(Begin([&](Communicator::Done done) {
-      healthy.members()[rank]->BarrierAsync({1, "b"}, std::move(done));
-    }));
-  }
-  for (auto& future : futures) {
-    const Outcome outcome = Await(future);
+  for (const Outcome& outcome : BarrierOfRanks0And2(healthy)) {
     EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
     EXPECT_THAT(outcome.status.message(),
                 AllOf(HasSubstr("has left group 3, generation 1"), Not(HasSubstr("had failed"))));
