@@ -25,10 +25,9 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Schedule(std::function<void()> closure) {
-  {
-    MutexLock lock(mu_);
-    queue_.push_back(std::move(closure));
-  }
+  // The lock is held until a thread is notified: the closure may end the owner of this pool, and so the pool.
+  MutexLock lock(mu_);
+  queue_.push_back(std::move(closure));
   wake_.NotifyOne();
 }
 

@@ -76,15 +76,18 @@ class Device {
   void RunOnHost(std::function<void()> work) { compute_thread().Schedule(std::move(work)); }
 
  protected:
+  // What undoes LimitToOneThread: the thread that called it calls restore(threads). The device is not needed for it.
+  struct ThreadLimit {
+    void (*restore)(int threads) = nullptr;  // null: nothing was changed
+    int threads = 0;
+  };
   // Returns a function that the compute thread runs before all other work.
   virtual std::function<void()> ComputeThreadSetup() const;
 
  private:
   friend class OneThreadScope;
-  // Makes OpenMP parallel regions that the calling thread opens use one thread. Returns 0 if nothing was changed.
-  // Otherwise returns a number: RestoreThreads with this number undoes the change.
-  virtual int LimitToOneThread() { return 0; }
-  virtual void RestoreThreads(int /*limited*/) {}
+  // Makes OpenMP parallel regions that the calling thread opens use one thread.
+  virtual ThreadLimit LimitToOneThread() { return {}; }
 
   const Backend& backend_;
   DeviceAttributes attributes_;
@@ -98,19 +101,19 @@ class Device {
 
 // Makes kernels of `device` that run on the calling thread use no other thread, as long as the scope exists. A thread
 // other than the compute thread opens it before it runs kernels. The thread that made the scope must also destroy it.
+// The device may be destroyed before the scope, because the end of a step may free the device.
 class OneThreadScope {
  public:
   // If `active` is false, the scope changes nothing.
-  OneThreadScope(Device& device, bool active) : device_(device), limited_(active ? device.LimitToOneThread() : 0) {}
+  OneThreadScope(Device& device, bool active) : limit_(active ? device.LimitToOneThread() : Device::ThreadLimit()) {}
   ~OneThreadScope() {
-    if (limited_ != 0) device_.RestoreThreads(limited_);
+    if (limit_.restore != nullptr) limit_.restore(limit_.threads);
   }
   OneThreadScope(const OneThreadScope&) = delete;
   OneThreadScope& operator=(const OneThreadScope&) = delete;
 
  private:
-  Device& device_;
-  const int limited_;
+  const Device::ThreadLimit limit_;
 };
 
 // The devices of one task. A DeviceSet owns its devices. The list never changes, and all threads may read it.

@@ -96,7 +96,9 @@ void LocalTask::CloseExecutables(const std::function<bool(const ExecutableKey&)>
   }
   for (const auto& executable : closed) executable->CancelAll(why);
   for (const auto& executable : closed) {
-    if (!executable->WaitIdle(kIdleTimeout)) {
+    if (executable->WaitIdle(kIdleTimeout)) {
+      executable->Discard();
+    } else {
       LogError("task", name(), ": a kernel does not end after its session was closed:\n  ",
                StrJoin(executable->DescribeSteps(), "\n  "));
     }

@@ -49,9 +49,28 @@ void Master::Close() {
     MutexLock lock(build_mu_);
     for (const auto& [name, task] : builder_.tasks()) tasks.push_back(task);
   }
+  AwaitStarts();
   for (const auto& task : tasks) task->CloseSession(session_id_);
   // The tasks have ended their steps. A task that does not answer has not.
   for (const auto& call : watch_.UnderWay()) call->Abandon(Status(Code::kCancelled, "the session was closed"));
+}
+
+Master::StartScope::StartScope(Master& master) : master_(master) {
+  MutexLock lock(master.mu_);
+  master.CheckOpen();
+  it_ = master.starting_.insert(std::this_thread::get_id());
+}
+
+Master::StartScope::~StartScope() {
+  MutexLock lock(master_.mu_);
+  master_.starting_.erase(it_);
+  master_.started_.NotifyAll();
+}
+
+void Master::AwaitStarts() {
+  MutexLock lock(mu_);
+  // Ends: a start does not wait. The callback of a step that ended at once may have called Close on this thread.
+  while (starting_.size() > starting_.count(std::this_thread::get_id())) started_.Wait(mu_);
 }
 
 void Master::CheckOpen() const {
@@ -163,7 +182,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
 
 void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options,
                        Done done) {
-  CheckOpen();
+  const StartScope starting(*this);
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
   // Close waits until it has returned, so this master and its graph are still there.

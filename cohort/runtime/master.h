@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -46,6 +47,20 @@ class Master {
   const Graph& graph() const { return graph_; }
 
  private:
+  // Counts the calling thread among those that start a step now. Throws FailedPreconditionError if the session is closed.
+  class StartScope {
+   public:
+    explicit StartScope(Master& master) COHORT_EXCLUDES(master.mu_);
+    ~StartScope() COHORT_EXCLUDES(master_.mu_);
+    StartScope(const StartScope&) = delete;
+    StartScope& operator=(const StartScope&) = delete;
+
+   private:
+    Master& master_;
+    std::multiset<std::thread::id>::iterator it_;
+  };
+  // Waits until no other thread is starting a step. Requires: no more steps start, because closed_ is set.
+  void AwaitStarts() COHORT_EXCLUDES(mu_);
   // Logs a warning, once, if the program adds nodes between its runs: if kGrowthsToTell signatures in a row were
   // prepared after the graph had grown.
   void WatchGrowth() COHORT_REQUIRES(build_mu_);
@@ -74,6 +89,8 @@ class Master {
 
   Mutex mu_;
   std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ COHORT_GUARDED_BY(mu_);
+  CondVar started_;
+  std::multiset<std::thread::id> starting_ COHORT_GUARDED_BY(mu_);  // the threads of all StartScopes
   StepWatch watch_;  // checks the time limits of the steps of StartStep
 };
 

@@ -34,11 +34,9 @@ bool Coordinator::should_stop() const {
 
 void Coordinator::RequestStop(std::exception_ptr error) {
   if (error != nullptr && IsCleanEnd(error)) error = nullptr;
-  {
-    MutexLock lock(mu_);
-    stop_ = true;
-    if (error_ == nullptr) error_ = std::move(error);
-  }
+  MutexLock lock(mu_);
+  stop_ = true;
+  if (error_ == nullptr) error_ = std::move(error);
   changed_.NotifyAll();
 }
 

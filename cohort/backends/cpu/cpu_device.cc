@@ -15,14 +15,12 @@ std::function<void()> CpuDevice::ComputeThreadSetup() const {
   return [threads = intra_op_threads()] { omp_set_num_threads(threads); };
 }
 
-int CpuDevice::LimitToOneThread() {
+Device::ThreadLimit CpuDevice::LimitToOneThread() {
   const int threads = omp_get_max_threads();
-  if (threads <= 1) return 0;
+  if (threads <= 1) return {};
   omp_set_num_threads(1);
-  return threads;
+  return {omp_set_num_threads, threads};
 }
-
-void CpuDevice::RestoreThreads(int limited) { omp_set_num_threads(limited); }
 
 std::vector<std::unique_ptr<Device>> MakeCpuDevices(const DeviceName& task_name, int count, int intra_op_threads,
                                                     const std::shared_ptr<TaskResources>& task) {

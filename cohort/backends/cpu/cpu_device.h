@@ -15,8 +15,7 @@ class CpuDevice final : public Device {
 
  private:
   std::function<void()> ComputeThreadSetup() const override;
-  int LimitToOneThread() override;
-  void RestoreThreads(int limited) override;
+  ThreadLimit LimitToOneThread() override;
 };
 
 // Makes `count` logical devices /job:J/replica:0/task:T/device:CPU:0, CPU:1, ... which share `task`.

@@ -71,7 +71,8 @@ TestMemory::Block TestMemory::Take(size_t bytes) {
 }
 
 void TestMemory::Free(Block block) {
-  const auto poison = [block] { std::memset(block.data, kTestPoison, block.capacity); };
+  // The work keeps the memory: the stream may run it after the last buffer is gone.
+  const auto poison = [block, memory = shared_from_this()] { std::memset(block.data, kTestPoison, block.capacity); };
   MutexLock lock(mu_);
   // The lock is held, so that no thread gets the block before its poison is enqueued.
   compute_ == nullptr ? poison() : compute_->Enqueue(poison);

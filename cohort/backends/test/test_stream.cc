@@ -91,10 +91,8 @@ void TestStream::Wait(const std::shared_ptr<StreamEvent>& event) {
 
 void TestStream::Enqueue(std::function<void()> work) {
   CheckOutsideOfTestCallback("Enqueue");
-  {
-    MutexLock lock(mu_);
-    queue_.push_back(std::move(work));
-  }
+  MutexLock lock(mu_);
+  queue_.push_back(std::move(work));
   wake_.NotifyOne();
 }
 

@@ -45,6 +45,7 @@ Executable::Executable(ExecutableSpec spec, const DeviceSet& devices, std::uniqu
     if (device == nullptr) throw NotFoundError(StrCat("[executable] this task has no device ", part.device));
     executors_.push_back(std::make_unique<Executor>(std::move(part.graph), *device));
   }
+  runs_inline_ = executors_.size() == 1 && edges_.empty() && executors_.front()->is_synchronous();
 }
 
 Executable::~Executable() = default;
@@ -118,14 +119,20 @@ void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode 
     throw InvalidArgumentError(
         StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_, " are needed"));
   }
-  Step* step;  // steps_ holds it until its end
+  Step* step = nullptr;  // steps_ holds it until its end
   Status cancelled;
   {
     MutexLock lock(mu_);
-    step = FindOrMakeStep(id).get();
-    if (step->started) throw AlreadyExistsError(StrCat("[executable] step ", id, " is under way already"));
-    step->started = true;
     cancelled = cancelled_;
+    if (cancelled.ok()) {
+      step = FindOrMakeStep(id).get();
+      if (step->started) throw AlreadyExistsError(StrCat("[executable] step ", id, " is under way already"));
+      step->started = true;
+    }
+  }
+  if (step == nullptr) {
+    done(cancelled, {});  // nothing else of the executable is used: Discard may have been called
+    return;
   }
   step->args = std::move(args);
   step->rets.resize(static_cast<size_t>(num_rets_));
@@ -136,7 +143,6 @@ void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode 
   {
     MutexLock lock(step->mu);
     step->status = step->cancellation.status();
-    if (!cancelled.ok()) step->status = cancelled;
     cancelled = step->status;
   }
   if (cancelled.ok()) {
@@ -239,6 +245,16 @@ bool Executable::WaitIdle(std::chrono::milliseconds timeout) {
     if (!idle_.WaitUntil(mu_, deadline) && !steps_.empty()) return false;
   }
   return true;
+}
+
+void Executable::Discard() {
+  std::vector<StepPtr> pool;
+  {
+    MutexLock lock(mu_);
+    pool.swap(pool_);
+  }
+  pool.clear();
+  executors_.clear();
 }
 
 std::vector<std::string> Executable::DescribeSteps() {

@@ -40,15 +40,16 @@ struct ExecutableSpec {
   int num_rets = 0;
 };
 
-// The part of one signature that one task runs. A LocalTask owns it until the session closes, and each of its steps
-// keeps it until the step has ended. Thread-safe.
+// The part of one signature that one task runs. A LocalTask owns it until the session closes. A step or a caller may keep
+// it longer, perhaps longer than the devices live, so the LocalTask calls Discard when it gives the executable up.
+// Thread-safe.
 class Executable {
  public:
   using StepDone = std::function<void(const Status&, std::vector<Tensor> rets)>;
 
   // Compiles the partitions. `sender` sends values of steps to other tasks. It is null if no edge leaves this task.
   // Throws what CompilePlan throws, such as errors of kernels' constructors, and NotFoundError if `devices` lacks a
-  // device. `devices` must live longer than the executable.
+  // device. `devices` must live until Discard has returned, or longer than the executable.
   Executable(ExecutableSpec spec, const DeviceSet& devices, std::unique_ptr<ValueSender> sender);
   // Requires: no step is running.
   ~Executable();
@@ -63,7 +64,7 @@ class Executable {
   void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
   // Returns whether RunInline can run the steps. It can if there is one partition, no edge to or from another
   // partition, and no kernel that waits.
-  bool runs_inline() const { return executors_.size() == 1 && edges_.empty() && executors_.front()->is_synchronous(); }
+  bool runs_inline() const { return runs_inline_; }
   // Runs a step, waits for its end and returns its results. Calls `fill` first, on the calling thread, to add the
   // arguments. Throws the error that made the step fail, or the error that was given to CancelAll. Requires:
   // runs_inline().
@@ -83,6 +84,9 @@ class Executable {
   // Waits until no step is running and no value for a later step is kept. Returns false if this takes longer than
   // `timeout`.
   bool WaitIdle(std::chrono::milliseconds timeout);
+  // Frees what uses the devices: plans, kernels, and the memory of steps. Requires: CancelAll was called, and then
+  // WaitIdle returned true. So no step runs, and none starts any more.
+  void Discard();
   // Returns one line for each step that is running or for which a value has come: "step 12: running", or "step 12:
   // waits for dense/MatMul:0". A step that has a value but was not started also shows "running".
   std::vector<std::string> DescribeSteps();
@@ -106,7 +110,8 @@ class Executable {
   const int num_args_;
   const int num_rets_;
   const std::unique_ptr<ValueSender> sender_;
-  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::unique_ptr<Executor>> executors_;  // constant until Discard
+  bool runs_inline_ = false;
 
   Mutex mu_;
   CondVar idle_;
