@@ -57,9 +57,18 @@ std::unique_ptr<ClusterView> SessionFactories::Make(const std::string& target, c
     if (target.rfind(scheme, 0) == 0) return factory(target, config);
   }
   std::string known = "\"\"";
-  for (const auto& [scheme, factory] : factories_) known += StrCat(", ", scheme, "host:port");
+  std::string meant;
+  for (const auto& [scheme, factory] : factories_) {
+    known += StrCat(", ", scheme, "host:port");
+    // "grpc/host:port" for "grpc://host:port", and the like.
+    const std::string protocol = scheme.substr(0, scheme.find(':'));
+    const size_t address = target.find_first_not_of(":/", protocol.size());
+    if (target.rfind(protocol, 0) == 0 && address != std::string::npos && address > protocol.size()) {
+      meant = StrCat("; did you mean \"", scheme, target.substr(address), "\"?");
+    }
+  }
   throw NotFoundError(StrCat("No session factory registered for the given session options: {target: \"", target,
-                             "\"}; a target is one of ", known));
+                             "\"}; a target is one of ", known, meant));
 }
 
 }  // namespace cohort

@@ -36,7 +36,7 @@ bool HasVariablesToSave(const Graph& graph) {
 
 }  // namespace
 
-void Scaffold::Finalize(Graph& graph, bool writes) {
+void Scaffold::Finalize(Graph& graph, bool writes, Summaries summaries) {
   if (finalized()) throw FailedPreconditionError("[scaffold] expected one call of Finalize; got a second one");
   // The scopes of the model do not concern these nodes.
   const DeviceScope anywhere(graph, nullptr);
@@ -53,15 +53,16 @@ void Scaffold::Finalize(Graph& graph, bool writes) {
       own_saver_ = std::make_unique<Saver>(graph);
       options_.saver = own_saver_.get();
     }
-    ChooseSummaries(graph);
+    ChooseSummaries(graph, summaries);
   }
   graph_ = &graph;
   graph.Finalize();
+  LogInfo("train", "Graph was finalized.");
 }
 
-void Scaffold::ChooseSummaries(Graph& graph) {
+void Scaffold::ChooseSummaries(Graph& graph, Summaries summaries) {
   if (!options_.summary_op) options_.summary_op = ops::MergeAllSummaries(graph);
-  if (!options_.summary_op->valid()) return;
+  if (!options_.summary_op->valid() || summaries == Summaries::kWithTheStep) return;
   if (const Node* placeholder = FindPlaceholder(*options_.summary_op)) {
     LogWarning("train", "the summaries need '", placeholder->name(), "' to be fed and so are not recorded here; fetch ",
                options_.summary_op->name(),

@@ -36,9 +36,13 @@ class COHORT_EXPORT Scaffold {
 
   // Adds the ops that were not given, and finalizes the graph. The device scopes and control dependencies of the caller
   // do not apply to these ops. `writes` says if this process saves checkpoints and summaries. If it does not, there is
-  // no saver and no summary op, even if they were given. Throws FailedPreconditionError if it was called before. Throws
+  // no saver and no summary op, even if they were given. `summaries` says when the summary op runs. Throws FailedPreconditionError if it was called before. Throws
   // what making the ops throws.
-  void Finalize(Graph& graph, bool writes);
+  enum class Summaries {
+    kByThemselves,  // in steps of their own, so a summary that needs a fed value is not recorded
+    kWithTheStep,   // in the program's steps, with what the program feeds
+  };
+  void Finalize(Graph& graph, bool writes, Summaries summaries = Summaries::kByThemselves);
 
   bool finalized() const { return graph_ != nullptr; }
   Node* init_op() const { return options_.init_op; }
@@ -48,8 +52,8 @@ class COHORT_EXPORT Scaffold {
   Output ready_op() const { return options_.ready_op; }
   // Returns null if this process does not save, or if no saver was given and all variables of the graph are local.
   Saver* saver() const { return options_.saver; }
-  // Returns an Output that is not valid() if this process does not write, if there are no summaries, or if the op needs
-  // a fed value (Finalize then logs a warning).
+  // Returns an Output that is not valid() if this process does not write, if there are no summaries, or if the op runs
+  // by itself but needs a fed value (Finalize then logs a warning).
   Output summary_op() const { return options_.summary_op.value_or(Output()); }
   // Returns a variable that is not valid() if the graph has no global step.
   const ops::Variable& global_step() const { return options_.global_step; }
@@ -61,7 +65,7 @@ class COHORT_EXPORT Scaffold {
   std::vector<std::string> Missing(Session& session, bool with_local) const;
 
  private:
-  void ChooseSummaries(Graph& graph);
+  void ChooseSummaries(Graph& graph, Summaries summaries);
 
   ScaffoldOptions options_;
   const Graph* graph_ = nullptr;

@@ -92,7 +92,9 @@ std::string SessionManager::Restore(Session& session, const PrepareOptions& opti
 }
 
 void SessionManager::RunLocalInit(Session& session, const std::string& what_ran) const {
+  LogInfo("session manager", "Running local_init_op.");
   session.Run(scaffold_.local_init_op());
+  LogInfo("session manager", "Done running local_init_op.");
   const std::vector<std::string> missing = scaffold_.Missing(session, /*with_local=*/true);
   if (missing.empty()) return;
   throw FailedPreconditionError(
@@ -139,7 +141,7 @@ std::unique_ptr<Session> SessionManager::WaitForSession(const std::string& targe
     }
     patience.Pause("the chief");
   }
-  session->Run(scaffold_.local_init_op());
+  RunLocalInit(*session, "waiting for the chief");
   return session;
 }
 

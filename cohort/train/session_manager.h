@@ -64,10 +64,12 @@ class COHORT_EXPORT SessionManager {
   // Throws CancelledError if the coordinator is asked to stop during the wait. Throws what the session and check_chief
   // throw.
   std::unique_ptr<Session> WaitForSession(const std::string& target, SessionConfig config) const;
+  // Runs local_init_op, and checks that every variable has a value. The three functions above call it. `what_ran` says
+  // for the error what has run before. Throws FailedPreconditionError, with names, if a variable has no value.
+  void RunLocalInit(Session& session, const std::string& what_ran) const;
 
  private:
   std::string Restore(Session& session, const PrepareOptions& options) const;
-  void RunLocalInit(Session& session, const std::string& what_ran) const;
 
   const Graph& graph_;
   const Scaffold& scaffold_;

@@ -1,0 +1,241 @@
+// MonitoredSession. The constructor calls Begin of the hooks, finalizes the graph and opens the first session (Create).
+// Run asks the hooks for their feeds and fetches, runs one step for all of them, and gives each hook its values
+// (RunOnce). Around that, Recovering makes a new session and repeats the work while tasks are lost. Finish ends it all.
+#include "cohort/train/monitored_session.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "cohort/core/deadline.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/train/clock.h"
+
+namespace cohort::train {
+namespace {
+
+constexpr const char* kLog = "monitored session";
+constexpr std::chrono::milliseconds kFirstRetry{100};
+constexpr std::chrono::milliseconds kLongestRetry{2000};
+
+std::string MessageOfCurrent() { return Status::FromCurrentException().ToString(); }
+
+// Returns whether the error means that a task was lost, so that a new session may succeed.
+bool IsLoss(const Error& error) { return error.code() == Code::kAborted || error.code() == Code::kUnavailable; }
+
+// Calls a function of a hook. If it throws, the log says which one it was.
+template <typename Function>
+auto CallHook(const SessionRunHook& hook, const char* function, const Function& call) {
+  try {
+    return call();
+  } catch (...) {
+    LogError(kLog, "the hook ", hook.name(), " failed in ", function, ": ", MessageOfCurrent());
+    throw;
+  }
+}
+
+// Adds what a hook asks for to the request. Throws InvalidArgumentError if a value is fed already.
+void AddArgs(SessionRunArgs args, const SessionRunHook& hook, std::vector<std::string>& feeders, RunRequest& request) {
+  for (auto& [feed, value] : args.feeds) {
+    for (size_t i = 0; i < request.feeds.size(); ++i) {
+      if (!(request.feeds[i].first == feed)) continue;
+      throw InvalidArgumentError(StrCat("[monitored session] Same tensor is fed twice: ", feed.name(), " is fed by ",
+                                        feeders[i], " and by the hook ", hook.name()));
+    }
+    feeders.push_back("the hook " + hook.name());
+    request.feeds.emplace_back(feed, std::move(value));
+  }
+  request.fetches.insert(request.fetches.end(), args.fetches.begin(), args.fetches.end());
+  request.targets.insert(request.targets.end(), args.targets.begin(), args.targets.end());
+  request.options.timeout = std::max(request.options.timeout, args.options.timeout);
+}
+
+}  // namespace
+
+MonitoredSession::MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator> creator,
+                                   MonitoredSessionOptions options)
+    : graph_(graph),
+      creator_(std::move(creator)),
+      options_(std::move(options)),
+      exceptions_before_(std::uncaught_exceptions()) {
+  for (const auto& hook : options_.hooks) {
+    if (hook == nullptr) throw InvalidArgumentError("[monitored session] expected hooks; got a null pointer");
+    CallHook(*hook, "Begin", [&] { hook->Begin(graph); });
+  }
+  if (!creator_->scaffold().finalized()) {
+    creator_->scaffold().Finalize(graph, options_.writes, Scaffold::Summaries::kWithTheStep);
+  }
+  Create();
+}
+
+MonitoredSession::~MonitoredSession() {
+  if (closed_) return;
+  try {
+    Finish(std::uncaught_exceptions() == exceptions_before_);
+  } catch (...) {
+    LogError(kLog, "the session has ended with an error, which Close would throw: ", MessageOfCurrent());
+  }
+}
+
+void MonitoredSession::CreateOnce() {
+  session_ = creator_->CreateSession(graph_, coordinator_);
+  for (const auto& hook : options_.hooks) {
+    CallHook(*hook, "AfterCreateSession", [&] { hook->AfterCreateSession(*session_, coordinator_); });
+  }
+}
+
+void MonitoredSession::Create() {
+  const Clock::time_point deadline = DeadlineAfter(creator_->options().max_wait);
+  std::chrono::milliseconds pause = kFirstRetry;
+  for (;;) {
+    try {
+      return CreateOnce();
+    } catch (const Error& error) {
+      session_.reset();
+      if (!options_.recover || !IsLoss(error)) throw;
+      if (Clock::now() + pause >= deadline) {
+        throw DeadlineExceededError(StrCat("[monitored session] expected a session within ",
+                                           SecondsOf(creator_->options().max_wait), " s; the latest try failed: ",
+                                           error.what()));
+      }
+      LogWarning(kLog, "no session could be made; the next try is in ", SecondsOf(pause), " s: ", error.what());
+    }
+    if (coordinator_.WaitForStop(Clock::now() + pause)) {
+      throw CancelledError("[monitored session] asked to stop while a session was made");
+    }
+    pause = std::min(2 * pause, kLongestRetry);
+  }
+}
+
+RunResults MonitoredSession::Recovering(const std::function<RunResults()>& work) {
+  if (closed_) throw FailedPreconditionError("[monitored session] Run called after Close");
+  if (should_stop()) throw FailedPreconditionError("[monitored session] Run called even after should_stop requested.");
+  for (;;) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      if (!options_.recover || !IsLoss(error)) throw;
+      LogWarning(kLog, "a task was lost: ", error.what(), "\n  The session is closed, and a new one repeats the step");
+    }
+    session_.reset();
+    Create();
+  }
+}
+
+RunResults MonitoredSession::RunOnce(const RunRequest& original) {
+  SessionRunContext context(original, *session_);
+  RunRequest request = original;
+  std::vector<std::string> feeders(request.feeds.size(), "the program");
+  std::vector<size_t> fetch_begin;
+  fetch_begin.reserve(options_.hooks.size() + 1);
+  for (const auto& hook : options_.hooks) {
+    fetch_begin.push_back(request.fetches.size());
+    AddArgs(CallHook(*hook, "BeforeRun", [&] { return hook->BeforeRun(context); }), *hook, feeders, request);
+  }
+  fetch_begin.push_back(request.fetches.size());
+  RunResults results = session_->Run(request.feeds, request.fetches, request.targets, request.options);
+  CallAfterRun(context, request, results, fetch_begin);
+  if (context.stop_requested()) coordinator_.RequestStop();
+  results.Truncate(original.fetches.size());
+  return results;
+}
+
+void MonitoredSession::CallAfterRun(SessionRunContext& context, const RunRequest& request, const RunResults& results,
+                                    const std::vector<size_t>& fetch_begin) {
+  for (size_t i = 0; i < options_.hooks.size(); ++i) {
+    SessionRunHook& hook = *options_.hooks[i];
+    SessionRunValues values;
+    if (fetch_begin[i] < fetch_begin[i + 1]) {
+      const auto begin = static_cast<std::ptrdiff_t>(fetch_begin[i]);
+      const auto end = static_cast<std::ptrdiff_t>(fetch_begin[i + 1]);
+      values.results = RunResults(
+          std::vector<Tensor>(results.begin() + begin, results.begin() + end),
+          std::make_shared<std::vector<Output>>(request.fetches.begin() + begin, request.fetches.begin() + end));
+    }
+    for (;;) {
+      try {
+        CallHook(hook, "AfterRun", [&] { hook.AfterRun(context, values); });
+        break;
+      } catch (const Error& error) {
+        // The step itself has succeeded, so only this call is repeated.
+        if (!options_.recover || !IsLoss(error)) throw;
+      }
+      session_.reset();
+      Create();
+      context.session_ = session_.get();
+    }
+  }
+}
+
+RunResults MonitoredSession::Run(const FeedList& feeds, const std::vector<Output>& fetches,
+                                 const std::vector<Node*>& targets, const RunOptions& options) {
+  const RunRequest request{feeds, fetches, targets, options};
+  return Recovering([&] { return RunOnce(request); });
+}
+
+RunResults MonitoredSession::StepContext::RunWithHooks(const FeedList& feeds, const std::vector<Output>& fetches,
+                                                       const std::vector<Node*>& targets, const RunOptions& options) {
+  return monitored_.RunOnce({feeds, fetches, targets, options});
+}
+
+RunResults MonitoredSession::RunStepFn(const std::function<RunResults(StepContext&)>& step_fn) {
+  return Recovering([&] {
+    StepContext context(*this, *session_);
+    return step_fn(context);
+  });
+}
+
+void MonitoredSession::RunUntilStop(const std::function<void(MonitoredSession&)>& body) {
+  try {
+    while (!should_stop()) body(*this);
+  } catch (const OutOfRangeError& end) {
+    LogInfo(kLog, "the data has ended: ", end.what());
+  }
+  Close();
+}
+
+bool MonitoredSession::should_stop() {
+  if (closed_) return true;
+  if (!coordinator_.should_stop()) return false;
+  if (const std::exception_ptr error = coordinator_.exception()) std::rethrow_exception(error);
+  return true;
+}
+
+void MonitoredSession::Close() {
+  if (!closed_) Finish(/*clean=*/true);
+}
+
+void MonitoredSession::Finish(bool clean) {
+  closed_ = true;
+  std::exception_ptr failure = coordinator_.exception();
+  if (clean && failure == nullptr && session_ != nullptr) {
+    try {
+      for (const auto& hook : options_.hooks) CallHook(*hook, "End", [&] { hook->End(*session_); });
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  coordinator_.RequestStop();
+  if (!coordinator_.AwaitEnd(options_.stop_grace)) {
+    LogWarning(kLog, "a thread of the coordinator has not ended within ", SecondsOf(options_.stop_grace),
+               " s; its step is cancelled");
+  }
+  if (session_ != nullptr) session_->Close();
+  coordinator_.Join();
+  session_.reset();
+  if (failure == nullptr) failure = coordinator_.exception();
+  if (!clean) {
+    if (failure != nullptr) {
+      LogWarning(kLog, "beside the program's own error there was this one: ",
+                 Status::FromException(failure).ToString());
+    }
+    return;
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+  Server* server = creator_->options().server;
+  if (creator_->is_chief() && server != nullptr) server->AnnounceDone();
+}
+
+}  // namespace cohort::train

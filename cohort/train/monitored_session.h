@@ -1,0 +1,214 @@
+// MonitoredSession: a session for a training loop. It prepares the model, calls hooks around each run, and begins again
+// with a new session if a task was lost. It follows TensorFlow's tf.train.MonitoredTrainingSession.
+//
+//   train::MonitoredSession session = train::MonitoredTrainingSession(
+//       graph, {.master = server.Target(), .is_chief = task == 0, .checkpoint_dir = "model/",
+//               .hooks = {std::make_shared<train::StopAtStepHook>(train::LastStep{1000})}});
+//   while (!session.should_stop()) session.Run({}, {}, {train_op});
+//   session.Close();
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/server.h"
+#include "cohort/core/export.h"
+#include "cohort/graph/graph.h"
+#include "cohort/runtime/session.h"
+#include "cohort/train/coordinator.h"
+#include "cohort/train/scaffold.h"
+#include "cohort/train/session_manager.h"
+#include "cohort/train/session_run_hook.h"
+
+namespace cohort::train {
+
+// How a MonitoredSession opens its sessions.
+struct COHORT_EXPORT SessionCreatorOptions {
+  std::shared_ptr<Scaffold> scaffold;  // null: a Scaffold with the defaults
+  std::string master;                  // the target of the session; "": devices of this process
+  SessionConfig config;
+  std::string checkpoint_dir;  // the chief restores the newest checkpoint of this folder; "": nothing is restored
+  // The longest wait of a worker for the chief, and of a recovery for tasks that are lost.
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);
+  // This process's server, or null. Not owned; it must outlive the session. A worker that waits asks it whether the
+  // chief is lost. After a session without errors the chief calls its AnnounceDone.
+  Server* server = nullptr;
+};
+
+// Opens the sessions of a MonitoredSession, which owns it. ChiefSessionCreator and WorkerSessionCreator are the two
+// kinds. Used by one thread at a time.
+class COHORT_EXPORT SessionCreator {
+ public:
+  explicit SessionCreator(SessionCreatorOptions options);
+  virtual ~SessionCreator() = default;
+
+  // Returns a session whose first step can run. Called again after each recovery. Requires: the scaffold is finalized.
+  virtual std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) = 0;
+  virtual bool is_chief() const = 0;
+
+  Scaffold& scaffold() const { return *options_.scaffold; }
+  const SessionCreatorOptions& options() const { return options_; }
+
+ protected:
+  SessionManagerOptions Waits() const;
+
+ private:
+  SessionCreatorOptions options_;
+};
+
+// For the process that initializes or restores the model. It never replaces values that belong to the training that it
+// continues: if all variables have values, and a marker beside the global step says that they are of the training in
+// checkpoint_dir (without such a folder: of this object), the session goes on with them. Otherwise it restores the newest
+// intact checkpoint, or runs the initializers if there is none. The folder's file training_id identifies the training.
+class COHORT_EXPORT ChiefSessionCreator final : public SessionCreator {
+ public:
+  // Adds the marker, an int64 variable on the device of the global step, to `graph`. Requires: the graph is not finalized.
+  ChiefSessionCreator(Graph& graph, SessionCreatorOptions options);
+  std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
+  bool is_chief() const override { return true; }
+
+ private:
+  void AddMarker(Graph& graph);
+  // Returns the number of the training: that of checkpoint_dir, or one of this object if there is no such folder.
+  int64_t TrainingId();
+  bool HoldsThisTraining(Session& session) const;
+  void Mark(Session& session, int64_t id) const;
+
+  // The nodes of the marker. It is not in the graph's list of variables, so neither the scaffold's init op nor savers
+  // know it. They are invalid if the graph has no variables that could be kept.
+  Output marker_;         // int64 []
+  Output marker_is_set_;  // bool []
+  Output new_marker_;     // int64 [], fed
+  Node* set_marker_ = nullptr;
+  int64_t id_ = 0;  // of the training; 0 until the first session
+};
+
+// For the other workers: waits until the chief has given every variable a value.
+class COHORT_EXPORT WorkerSessionCreator final : public SessionCreator {
+ public:
+  explicit WorkerSessionCreator(SessionCreatorOptions options) : SessionCreator(std::move(options)) {}
+  std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
+  bool is_chief() const override { return false; }
+};
+
+struct COHORT_EXPORT MonitoredSessionOptions {
+  // Their functions are called in this order. They may be used by one session only.
+  std::vector<std::shared_ptr<SessionRunHook>> hooks;
+  // false: an AbortedError or UnavailableError ends the session (TensorFlow's SingularMonitoredSession).
+  bool recover = true;
+  // Whether this process writes checkpoints or summaries; the scaffold then has a saver and a summary op.
+  bool writes = false;
+  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait for the coordinator's threads
+};
+
+// The session of one training loop. The program owns it. One thread uses it.
+class [[nodiscard]] COHORT_EXPORT MonitoredSession {
+ public:
+  // Calls Begin of all hooks, finalizes the scaffold and with it the graph, creates the first session, and calls
+  // AfterCreateSession of all hooks. Throws what these throw.
+  MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator> creator, MonitoredSessionOptions options = {});
+  // Calls Close, unless the block is left by an exception: then it ends the session without calling the hooks' End. An
+  // error of Close is only logged.
+  ~MonitoredSession();
+  MonitoredSession(const MonitoredSession&) = delete;
+  MonitoredSession& operator=(const MonitoredSession&) = delete;
+
+  // Runs a step with its hooks, and returns what `fetches` ask for. If a task is lost (AbortedError, UnavailableError),
+  // makes a new session and repeats the step: BeforeRun of all hooks is called again, AfterRun only after the step has
+  // succeeded. The updates of a step that had begun may then be applied twice on parameter servers that lived. Throws
+  // - FailedPreconditionError if should_stop() is true, or after Close;
+  // - InvalidArgumentError if two hooks, or a hook and the caller, feed the same value;
+  // - the first error that a thread of the coordinator had;
+  // - what Session::Run throws, such as OutOfRangeError at the end of the data, and what hooks throw.
+  RunResults Run(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets = {},
+                 const RunOptions& options = {});
+  RunResults Run(const std::vector<Output>& fetches) { return Run({}, fetches); }
+  Tensor Run(Output fetch) { return Run({}, {fetch}).front(); }
+  void Run(Node* target) { Run({}, {}, {target}); }
+
+  // Runs a function that takes several steps with the session itself, and one step with hooks. It is repeated from its
+  // beginning if a task is lost. Returns what `step_fn` returns.
+  class StepContext {
+   public:
+    StepContext(MonitoredSession& monitored, Session& session) : monitored_(monitored), session_(session) {}
+    Session& session() const { return session_; }
+    RunResults RunWithHooks(const FeedList& feeds, const std::vector<Output>& fetches,
+                            const std::vector<Node*>& targets = {}, const RunOptions& options = {});
+    void RequestStop() { monitored_.coordinator_.RequestStop(); }
+
+   private:
+    MonitoredSession& monitored_;
+    Session& session_;
+  };
+  RunResults RunStepFn(const std::function<RunResults(StepContext&)>& step_fn);
+
+  // Calls `body` until should_stop() is true or the data has ended (OutOfRangeError), and then Close. Throws other
+  // errors of `body`, and what Close throws.
+  void RunUntilStop(const std::function<void(MonitoredSession&)>& body);
+
+  // Returns true after a hook or a thread of the coordinator has asked to stop, and after Close. Throws the first error
+  // that a thread of the coordinator had.
+  bool should_stop();
+  // Calls End of all hooks, stops the coordinator's threads, and closes the session. The chief then calls AnnounceDone
+  // of its server. Throws what a hook or a thread of the coordinator throws; the session is closed nevertheless. A
+  // second call does nothing.
+  void Close();
+
+  const Graph& graph() const { return graph_; }
+  Coordinator& coordinator() { return coordinator_; }
+
+ private:
+  // Creates a session, and calls AfterCreateSession. Repeats it while tasks are lost, up to the creator's max_wait.
+  void Create();
+  void CreateOnce();
+  RunResults RunOnce(const RunRequest& request);
+  // Calls `work` until no task is lost during it.
+  RunResults Recovering(const std::function<RunResults()>& work);
+  // Calls AfterRun of all hooks. The values of hook i are those from fetch_begin[i] up to fetch_begin[i + 1].
+  void CallAfterRun(SessionRunContext& context, const RunRequest& request, const RunResults& results,
+                    const std::vector<size_t>& fetch_begin);
+  void Finish(bool clean);
+
+  const Graph& graph_;
+  std::unique_ptr<SessionCreator> creator_;
+  MonitoredSessionOptions options_;
+  Coordinator coordinator_;
+  std::unique_ptr<Session> session_;  // null while none is open
+  bool closed_ = false;
+  int exceptions_before_ = 0;
+};
+
+// The arguments of MonitoredTrainingSession, with TensorFlow's names and defaults.
+struct COHORT_EXPORT MonitoredTrainingSessionOptions {
+  std::string master;  // "", Server::Target(), or "grpc://host:port"
+  bool is_chief = true;
+  std::string checkpoint_dir;  // "": no checkpoints
+  std::shared_ptr<Scaffold> scaffold;
+  std::vector<std::shared_ptr<SessionRunHook>> hooks;
+  std::vector<std::shared_ptr<SessionRunHook>> chief_only_hooks;
+  // At most one of the two is set to more than 0. Neither is set: every 10 minutes. 0: no checkpoints.
+  std::optional<std::chrono::milliseconds> save_checkpoint_interval;
+  std::optional<int64_t> save_checkpoint_steps;
+  // At most one of the two is set to more than 0. Neither is set: every 100 steps. 0: no summaries.
+  std::optional<int64_t> save_summaries_steps;
+  std::optional<std::chrono::milliseconds> save_summaries_interval;
+  SessionConfig config;
+  std::chrono::milliseconds stop_grace = std::chrono::minutes(2);
+  int64_t log_step_count_steps = 100;  // steps between two values of global_step/sec; 0: none
+  std::chrono::milliseconds max_wait = std::chrono::hours(2);
+  std::string summary_dir;  // "": checkpoint_dir
+  bool save_graph_def = true;
+  Server* server = nullptr;  // see SessionCreatorOptions
+};
+
+// Returns a MonitoredSession for a chief or for another worker. A chief with a folder gets these hooks, in this order:
+// chief_only_hooks, StepCounterHook, SummarySaverHook, CheckpointSaverHook, `hooks`. Another worker gets `hooks`. Throws
+// InvalidArgumentError if both options of a pair are set to more than 0, and what MonitoredSession's constructor throws.
+COHORT_EXPORT MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingSessionOptions& options);
+
+}  // namespace cohort::train
