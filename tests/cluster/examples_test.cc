@@ -70,10 +70,10 @@ TEST_F(ExamplesTest, LocalQuickstartFitsItsLine) {
 }
 
 TEST_F(ExamplesTest, ClusterMatMulComputesOnTheWorkerWhatLiesOnTheParameterServers) {
-  LaunchedProgram program(Launch({"--ps=2", "--workers=1"}, {CLUSTER_MATMUL_PROGRAM, "--last_step=20"}));
+  LaunchedProgram program(Launch({"--ps=2", "--workers=1"}, {CLUSTER_MATMUL_PROGRAM}));
   ASSERT_EQ(program.Wait(), 0) << program.err();
   const std::string out = program.out();
-  EXPECT_THAT(out, HasSubstr("[worker/0] step: 20, product: 20\n"));  // 1*2 + 2*2 + 3*2 + 4*2
+  EXPECT_THAT(out, HasSubstr("[worker/0] runs: 200, mat: 20\n"));  // 1*2 + 2*2 + 3*2 + 4*2
   // Variables are placed in turn: global_step, x, w.
   EXPECT_THAT(out, AllOf(HasSubstr("[worker/0] global_step: (VarHandleOp): /job:ps/replica:0/task:0/device:CPU:0\n"),
                          HasSubstr("[worker/0] x: (VarHandleOp): /job:ps/replica:0/task:1/device:CPU:0\n"),
