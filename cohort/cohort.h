@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/checkpoint/iterator_saver.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/cluster_spec.h"
@@ -14,6 +15,7 @@
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/drawn_seeds.h"
+#include "cohort/data/graph_iterator.h"
 #include "cohort/data/readers/datasets.h"
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/readers/readers.h"

@@ -7,6 +7,7 @@
 #include "cohort/cluster/server_directory.h"
 #include "cohort/collective/group_directory.h"
 #include "cohort/collective/kernels.h"
+#include "cohort/data/graph/iterator_ops.h"
 #include "cohort/ops/register.h"
 #include "cohort/runtime/kernels/runtime_kernels.h"
 #include "cohort/summary/kernels.h"
@@ -18,11 +19,13 @@ bool RegisterAll() {
   std::call_once(once, [] {
     RegisterOps();
     RegisterCheckpointOps(OpRegistry::Global());
+    RegisterDatasetOps(OpRegistry::Global());
     RegisterBackends();
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
     RegisterSummaryKernels(KernelRegistry::Global());
     RegisterCollectiveKernels(KernelRegistry::Global());
+    RegisterDatasetKernels(KernelRegistry::Global());
     collective::RegisterCollectiveService();
     RegisterClusterSessions();
   });

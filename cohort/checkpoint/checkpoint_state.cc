@@ -149,13 +149,14 @@ CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& 
 void DeleteCheckpoint(const std::string& prefix) {
   RemoveFile(IndexFileName(prefix));
   RemoveFile(prefix + ".meta");
-  const std::string start = fs::path(prefix).filename().string() + ".data-";
+  const std::string name_of_prefix = fs::path(prefix).filename().string();
+  const std::string start = name_of_prefix + ".data-", iterators = name_of_prefix + ".iterators";
   std::error_code error;
   std::vector<std::string> data_files;
   for (fs::directory_iterator it(DirectoryOf(prefix), error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     // Keeps temporary files, which another process may be writing for this prefix.
-    if (name.starts_with(start) && name.find(".tempstate") == std::string::npos)
+    if ((name.starts_with(start) || name.starts_with(iterators)) && name.find(".tempstate") == std::string::npos)
       data_files.push_back(it->path().string());
   }
   for (const std::string& name : data_files) RemoveFile(name);

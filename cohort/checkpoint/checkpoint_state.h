@@ -54,9 +54,9 @@ struct COHORT_EXPORT CheckpointCandidates {
 COHORT_EXPORT CheckpointCandidates FindCheckpoints(const std::string& dir,
                                                    const std::string& file = kCheckpointStateFile);
 
-// Removes a checkpoint's files, but not the temporary files of a writer. Removes the index first, because a checkpoint
-// without an index counts as absent. Missing files are no error. Throws PermissionDeniedError, for example, if a file
-// cannot be removed.
+// Removes a checkpoint's files and those of IteratorSaver beside it, but not the temporary files of a writer. Removes
+// the index first, because a checkpoint without an index counts as absent. Missing files are no error. Throws
+// PermissionDeniedError, for example, if a file cannot be removed.
 COHORT_EXPORT void DeleteCheckpoint(const std::string& prefix);
 
 // Removes the temporary files (*.tempstate*) of writers that were killed. Requires: no other task writes to `dir`.

@@ -2,6 +2,7 @@
 // dataset on the host. docs/data.md explains the stages, positions and threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -26,6 +27,10 @@ struct COHORT_EXPORT IteratorOptions {
   // The number of the pass at which the iterator begins. A Shuffle that reshuffles has another order in each pass. A
   // Repeat counts its passes from this number.
   int64_t epoch = 0;
+  // If this becomes true, Next and the threads of the stages stop soon, also in a loop that would never end: Next then
+  // throws CancelledError. A call of a function and a read of a file that are under way are not interrupted. May be
+  // null.
+  std::shared_ptr<const std::atomic<bool>> stop = nullptr;
 };
 
 // One run over a dataset. The caller of MakeIterator owns it; it keeps the dataset's description alive. Not
@@ -62,6 +67,7 @@ class COHORT_EXPORT Iterator {
   const std::shared_ptr<const DatasetNode> root_;
   const std::unique_ptr<Seeds> seeds_;
   int64_t epoch_;
+  const std::shared_ptr<const std::atomic<bool>> stop_;
   std::unique_ptr<StageIterator> stage_;
 };
 

@@ -166,6 +166,13 @@ uint64_t HashBytes(uint64_t hash, const void* data, size_t size) {
   return hash;
 }
 
+int64_t BytesOf(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kString) return static_cast<int64_t>(tensor.bytes());
+  int64_t bytes = 0;
+  for (const std::string& text : tensor.values<std::string>()) bytes += static_cast<int64_t>(text.size());
+  return bytes;
+}
+
 }  // namespace
 
 uint64_t HashTensor(const Tensor& tensor) {
@@ -180,9 +187,21 @@ void DescriptionWriter::Int(int64_t value) { WriteInt(value, &bytes_); }
 void DescriptionWriter::Spec(const ElementSpec& spec) { WriteSpec(spec, &bytes_); }
 
 void DescriptionWriter::TensorReference(const Tensor& tensor) {
+  const int64_t bytes = BytesOf(tensor);
+  CheckBytes(bytes, tensor);  // before the hash, which would read all of a tensor that is too large
   const uint64_t hash = HashTensor(tensor);
   bytes_.Fixed64(hash);
-  tensors_.emplace(hash, tensor);
+  if (!tensors_.emplace(hash, tensor).second) return;
+  tensor_bytes_ += bytes;
+  CheckBytes(tensor_bytes_, tensor);
+}
+
+void DescriptionWriter::CheckBytes(int64_t bytes, const Tensor& tensor) const {
+  if (bytes <= max_tensor_bytes_) return;
+  throw InvalidArgumentError(StrCat(
+      "[data] expected at most ", max_tensor_bytes_, " bytes of tensors inside of the description of a dataset; got ",
+      bytes, " up to the tensor ", tensor.dtype(), tensor.shape(),
+      "; write the examples to files (TFRecordDataset, CsvDataset, IdxDataset) and read them there"));
 }
 
 void DescriptionWriter::Node(const DatasetNode& node) {
@@ -223,8 +242,8 @@ NodePtr DescriptionReader::Node() {
   return kind.read(*this, inputs);
 }
 
-SerializedDataset Serialize(const Dataset& dataset) {
-  DescriptionWriter out;
+SerializedDataset Serialize(const Dataset& dataset, int64_t max_tensor_bytes) {
+  DescriptionWriter out(max_tensor_bytes);
   out.Int(kVersion);
   out.Node(*dataset.node());
   return {out.TakeBytes(), out.TakeTensors()};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ namespace cohort::data {
 // Writes one description. Each stage writes its parameters with it. Not thread-safe.
 class DescriptionWriter {
  public:
+  // TensorReference throws InvalidArgumentError if the tensors have more than `max_tensor_bytes` together.
+  explicit DescriptionWriter(int64_t max_tensor_bytes = std::numeric_limits<int64_t>::max())
+      : max_tensor_bytes_(max_tensor_bytes) {}
   void Int(int64_t value);
   void String(std::string_view text) { bytes_.String(text); }
   void Spec(const ElementSpec& spec);
@@ -31,6 +35,10 @@ class DescriptionWriter {
   std::map<uint64_t, Tensor> TakeTensors() { return std::move(tensors_); }
 
  private:
+  void CheckBytes(int64_t bytes, const Tensor& tensor) const;
+
+  const int64_t max_tensor_bytes_;
+  int64_t tensor_bytes_ = 0;
   WireWriter bytes_;
   std::map<uint64_t, Tensor> tensors_;
 };

@@ -20,9 +20,9 @@ struct Iterator::Seeds {
 };
 
 Iterator::Iterator(std::shared_ptr<const DatasetNode> root, const IteratorOptions& options)
-    : root_(std::move(root)), seeds_(std::make_unique<Seeds>()), epoch_(options.epoch) {
+    : root_(std::move(root)), seeds_(std::make_unique<Seeds>()), epoch_(options.epoch), stop_(options.stop) {
   if (epoch_ < 0) throw InvalidArgumentError(StrCat("[data] expected an epoch of at least 0; got ", epoch_));
-  stage_ = root_->MakeIterator({epoch_, nullptr});
+  stage_ = root_->MakeIterator({epoch_, nullptr, stop_});
 }
 
 Iterator::~Iterator() = default;
@@ -69,7 +69,7 @@ void Iterator::Restore(std::string_view position) {
     as_drawn = as_drawn && seeds->at(node) == node->drawn_seed();
   }
   if (as_drawn) seeds = nullptr;
-  StagePtr stage = root_->MakeIterator({epoch, seeds});
+  StagePtr stage = root_->MakeIterator({epoch, seeds, stop_});
   stage->Restore(&in);
   in.ExpectEnd();
   stage_ = std::move(stage);

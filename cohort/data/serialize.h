@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -20,8 +21,11 @@ struct COHORT_EXPORT SerializedDataset {
   std::map<uint64_t, Tensor> tensors;
 };
 
-// Throws FailedPreconditionError that names the stage if a stage calls a function of this process.
-COHORT_EXPORT SerializedDataset Serialize(const Dataset& dataset);
+// Throws FailedPreconditionError that names the stage if a stage calls a function of this process. Throws
+// InvalidArgumentError if the tensors have more than `max_tensor_bytes` together. A tensor that several stages hold
+// counts once.
+COHORT_EXPORT SerializedDataset Serialize(const Dataset& dataset,
+                                          int64_t max_tensor_bytes = std::numeric_limits<int64_t>::max());
 
 // Returns the same pipeline. A shuffle without a seed keeps the seed that it has drawn. `lookup` returns the tensor
 // with a hash, and may throw. Throws DataLossError or InvalidArgumentError if the bytes do not describe a dataset, or

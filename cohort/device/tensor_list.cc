@@ -2,21 +2,16 @@
 
 #include <utility>
 
-#include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/variant.h"
 
 namespace cohort {
 namespace {
 
-class ListBuffer final : public Buffer {
- public:
-  explicit ListBuffer(TensorList list) : Buffer(nullptr, sizeof(list), MemorySpace::Host()), list_(std::move(list)) {
-    data_ = &list_;
-  }
-
- private:
-  void Destroy() override { delete this; }
-  TensorList list_;
+struct ListValue final : VariantValue {
+  explicit ListValue(TensorList tensors) : list(std::move(tensors)) {}
+  std::string Describe() const override { return StrCat("a list of ", list.size(), " tensors"); }
+  TensorList list;
 };
 
 }  // namespace
@@ -34,15 +29,10 @@ TensorList TensorList::PushBack(Tensor value) const {
   return TensorList(std::move(link));
 }
 
-Tensor MakeTensorList(TensorList list) {
-  return Tensor(DType::kVariant, Shape(), BufferPtr::Adopt(new ListBuffer(std::move(list))), 0);
-}
+Tensor MakeTensorList(TensorList list) { return MakeVariant(ListValue(std::move(list))); }
 
 const TensorList& TensorListOf(const Tensor& value) {
-  if (value.dtype() != DType::kVariant || value.raw_data() == nullptr) {
-    throw InvalidArgumentError(StrCat("[tensor list] expected a list of tensors; got ", value.dtype(), value.shape()));
-  }
-  return *static_cast<const TensorList*>(value.raw_data());
+  return VariantOf<ListValue>(value, "[tensor list] expected a list of tensors").list;
 }
 
 }  // namespace cohort

@@ -19,6 +19,8 @@ namespace cohort::ops {
 namespace {
 
 constexpr char kGlobalStep[] = "global_step";
+// The collection of the nodes of AddLocalInitializer. Only the node of an element matters: it may have no outputs.
+constexpr char kLocalInitializers[] = "local_initializers";
 
 // The collection that holds the handles of a variable's parts.
 std::string PartsOf(const NodeName& name) { return StrCat("parts of variable ", name); }
@@ -106,6 +108,9 @@ Node* RunInitializers(Graph& graph, bool local, const NodeName& name) {
   std::vector<Node*> initializers;
   for (const VariableInfo* variable : graph.variables()) {
     if (variable->local == local && variable->initializer != nullptr) initializers.push_back(variable->initializer);
+  }
+  if (local) {
+    for (const Output& added : graph.collection(kLocalInitializers)) initializers.push_back(added.node);
   }
   return Group(graph, initializers, name);
 }
@@ -282,6 +287,11 @@ Variable GetVariable(Graph& graph, const std::string& name, const Shape& shape, 
   Initializer chosen = initializer;
   if (!chosen) chosen = IsFloating(dtype) ? initializers::GlorotUniform() : initializers::Zeros();
   return Variable(Create(graph, InitializerRequestFor(graph, full, shape, chosen, options), site));
+}
+
+void AddLocalInitializer(Node* node) {
+  if (node == nullptr) throw InvalidArgumentError("[ops/variables] expected a local initializer; got no node");
+  node->graph().AddToCollection(kLocalInitializers, Output{node});
 }
 
 Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name) { return RunInitializers(graph, false, name); }

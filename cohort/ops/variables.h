@@ -100,8 +100,13 @@ COHORT_EXPORT VariableInfo* MakeVariable(Graph& graph, const VariableRequest& re
 COHORT_EXPORT VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
                                                 const std::vector<VariableInfo*>& parts);
 
+// Makes LocalVariablesInitializer run `node`, too. For what each worker has to make ready for itself and is not a
+// variable, such as an iterator over a dataset.
+COHORT_EXPORT void AddLocalInitializer(Node* node);
+
 // GlobalVariablesInitializer returns a node that runs the initializers of all variables that are not local;
-// LocalVariablesInitializer does so for all local variables. Variables that are added later are not included.
+// LocalVariablesInitializer does so for all local variables, and runs the nodes of AddLocalInitializer. What is added
+// later is not included.
 COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name = "init");
 COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const NodeName& name = "init_local");
 // Returns the names of the variables that have no value when the step runs: string [n]. n is 0 if all have values.

@@ -19,7 +19,7 @@ struct COHORT_EXPORT ScaffoldOptions {
   Node* init_op = nullptr;                // default: the initializers of all variables that are not local
   FeedList init_feed;                     // fed to init_op
   std::function<void(Session&)> init_fn;  // called after init_op; not called if a checkpoint was restored
-  Node* local_init_op = nullptr;          // default: the initializers of the local variables
+  Node* local_init_op = nullptr;          // default: ops::LocalVariablesInitializer
   // Gives string [n]: the names of the variables that have no value. The default checks all variables, also local ones.
   Output ready_op;
   Saver* saver = nullptr;  // not owned; default: one for all variables that are not local

@@ -25,6 +25,7 @@ std::vector<OpCase> AllOpCases() {
   AddControlFlowCases(cases);
   AddCheckpointCases(cases);
   AddCollectiveCases(cases);
+  AddDatasetCases(cases);
   return cases;
 }
 

@@ -52,6 +52,7 @@ void AddTrainingCases(std::vector<OpCase>& cases);
 void AddControlFlowCases(std::vector<OpCase>& cases);
 void AddCheckpointCases(std::vector<OpCase>& cases);
 void AddCollectiveCases(std::vector<OpCase>& cases);
+void AddDatasetCases(std::vector<OpCase>& cases);
 
 // Returns "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);

@@ -89,7 +89,10 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       // The op stops the gradient on purpose.
       "StopGradient "
       // The ops belong to groups: a gradient would belong to the whole group, and not to the graph of one member.
-      "CollectiveBarrier CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduceScatter ");
+      "CollectiveBarrier CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduceScatter "
+      // The ops hand out elements that come from outside of the graph, or hold them.
+      "DatasetFromDescription IteratorGetNext IteratorGetNextAsOptional IteratorV2 MakeIterator OptionalFromValue "
+      "OptionalGetValue OptionalHasValue OptionalNone ");
   std::set<std::string> found;
   for (const std::string& op : Offenders([](const OpDef& op) { return !op.gradient_fn(); })) found.insert(op);
   const std::set<std::string> expected(std::istream_iterator<std::string>(reviewed), {});

@@ -31,6 +31,25 @@ class IndexIterator : public StageIterator {
   int64_t next_ = 0;
 };
 
+// A run of a stage that ends when its iterator is told to stop. The stages that read it may call it in an endless loop,
+// such as a Filter that never finds an element.
+class StoppableIterator : public StageIterator {
+ public:
+  StoppableIterator(StagePtr stage, std::shared_ptr<const std::atomic<bool>> stop)
+      : stage_(std::move(stage)), stop_(std::move(stop)) {}
+  bool Next(Element* out) override {
+    if (stop_->load(std::memory_order_relaxed)) throw CancelledError("[data] the iterator was told to stop");
+    return stage_->Next(out);
+  }
+  void Save(WireWriter* out) override { stage_->Save(out); }
+  void Restore(WireReader* in) override { stage_->Restore(in); }
+  bool HasSmallPosition() const override { return stage_->HasSmallPosition(); }
+
+ private:
+  const StagePtr stage_;
+  const std::shared_ptr<const std::atomic<bool>> stop_;
+};
+
 }  // namespace
 
 std::string StageLabel(const DatasetNode& node) { return StrCat(node.kind(), "(", node.Parameters(), ")"); }
@@ -55,8 +74,10 @@ StagePtr DatasetNode::MakeStage(const IteratorContext&) const {
 }
 
 StagePtr DatasetNode::MakeIterator(const IteratorContext& context) const {
-  if (RandomAccessSize() != kSequential) return std::make_unique<IndexIterator>(shared_from_this());
-  return MakeStage(context);
+  StagePtr stage =
+      RandomAccessSize() != kSequential ? std::make_unique<IndexIterator>(shared_from_this()) : MakeStage(context);
+  if (context.stop == nullptr) return stage;
+  return std::make_unique<StoppableIterator>(std::move(stage), context.stop);
 }
 
 void DatasetNode::ThrowWithPlace() const {

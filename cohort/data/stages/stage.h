@@ -1,6 +1,7 @@
 // DatasetNode: one stage of a dataset's description. StageIterator: one run of a stage.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,6 +45,8 @@ struct IteratorContext {
   // Seeds for stages that have a drawn seed: a stage in this map uses the seed of the map, and not its drawn seed. May
   // be null.
   std::shared_ptr<const std::map<const DatasetNode*, uint64_t>> seeds;
+  // As in IteratorOptions. May be null.
+  std::shared_ptr<const std::atomic<bool>> stop;
 };
 
 // One stage with its inputs, which are stages too. Immutable and thread-safe. Datasets, later stages and iterators

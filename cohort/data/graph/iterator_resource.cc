@@ -1,0 +1,67 @@
+#include "cohort/data/graph/iterator_resource.h"
+
+#include <utility>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::data {
+
+void IteratorResource::Initialize(SerializedDataset dataset, CancellationManager* cancellation, Done done) {
+  std::shared_ptr<DatasetRun> fresh;
+  std::vector<std::shared_ptr<DatasetRun>> ended;  // destroyed without the lock
+  {
+    MutexLock lock(mu_);
+    fresh = std::make_shared<DatasetRun>(name_, std::move(dataset), spec_, restored_);
+    if (run_ != nullptr) {
+      run_->Retire();
+      retired_.push_back(std::move(run_));
+    }
+    run_ = fresh;
+    std::erase_if(retired_, [&](const std::shared_ptr<DatasetRun>& run) {
+      if (!run->ended()) return false;
+      ended.push_back(run);
+      return true;
+    });
+  }
+  fresh->WaitUntilOpen(cancellation, std::move(done));
+}
+
+void IteratorResource::GetNext(CancellationManager* cancellation, const Done& done) {
+  {
+    MutexLock lock(mu_);
+    restored_.clear();
+  }
+  if (const std::shared_ptr<DatasetRun> run = Run(done)) run->Next(cancellation, done);
+}
+
+void IteratorResource::Save(CancellationManager* cancellation, const Done& done) {
+  if (const std::shared_ptr<DatasetRun> run = Run(done)) run->Save(cancellation, done);
+}
+
+void IteratorResource::Restore(const std::string& position, CancellationManager* cancellation, const Done& done) {
+  std::shared_ptr<DatasetRun> run;
+  {
+    MutexLock lock(mu_);
+    restored_ = position;
+    run = run_;
+  }
+  if (run == nullptr) return done({});
+  run->Restore(position, cancellation, done);
+}
+
+std::shared_ptr<DatasetRun> IteratorResource::Run(const Done& done) const {
+  {
+    MutexLock lock(mu_);
+    if (run_ != nullptr) return run_;
+  }
+  done({Status(Code::kFailedPrecondition,
+               StrCat("[iterator] expected an iterator '", name_,
+                      "' that is initialized; GetNext() failed because the iterator has not been initialized. Run its "
+                      "initializer, or the local init op, before the step")),
+        false,
+        {},
+        ""});
+  return nullptr;
+}
+
+}  // namespace cohort::data

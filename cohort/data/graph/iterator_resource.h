@@ -1,0 +1,53 @@
+// IteratorResource: an iterator over a dataset that lives on a task between the steps that use it. The ops IteratorV2,
+// MakeIterator and IteratorGetNext work on it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/data/graph/dataset_run.h"
+#include "cohort/device/resource.h"
+
+namespace cohort::data {
+
+// The iterator of one name. It has no dataset until Initialize. The ResourceManager of the task and the steps that use
+// it own it together. Thread-safe. No method waits: `done` is called when the answer is there, or when `cancellation`
+// (which may be null) cancels. See DatasetRun for the order of the answers and for what the destructor waits for.
+class IteratorResource final : public Resource {
+ public:
+  using Done = DatasetRun::Done;
+
+  IteratorResource(std::string name, ElementSpec spec) : name_(std::move(name)), spec_(std::move(spec)) {}
+
+  std::string Describe() const override { return "iterator '" + name_ + "'"; }
+  const std::string& name() const { return name_; }
+  // Returns the dtypes and shapes that every dataset of this iterator must have.
+  const ElementSpec& spec() const { return spec_; }
+
+  // Puts the iterator at the start of a dataset, or at the position that Restore was given since the last GetNext.
+  // Steps that already wait for an element get one of the dataset before.
+  void Initialize(SerializedDataset dataset, CancellationManager* cancellation, Done done) COHORT_EXCLUDES(mu_);
+  // GetNext and Save fail with FailedPreconditionError if Initialize was never called.
+  void GetNext(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
+  void Save(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
+  // Goes to a position that Save has returned. Also keeps the position for Initialize until the next GetNext: a session
+  // that recovers restores first and runs the local initializers after that. Fails with InvalidArgumentError if the
+  // present dataset is another pipeline.
+  void Restore(const std::string& position, CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
+
+ private:
+  // Returns the current run. If there is none, calls `done` with the error and returns null.
+  std::shared_ptr<DatasetRun> Run(const Done& done) const COHORT_EXCLUDES(mu_);
+
+  const std::string name_;
+  const ElementSpec spec_;
+  mutable Mutex mu_;
+  std::string restored_ COHORT_GUARDED_BY(mu_);  // since the last GetNext; "" if there is none
+  std::shared_ptr<DatasetRun> run_ COHORT_GUARDED_BY(mu_);
+  // Runs of earlier datasets that may still serve requests.
+  std::vector<std::shared_ptr<DatasetRun>> retired_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace cohort::data

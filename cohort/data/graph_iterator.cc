@@ -1,0 +1,109 @@
+#include "cohort/data/graph_iterator.h"
+
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/data/graph/iterator_ops.h"
+#include "cohort/data/serialize.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/operand.h"
+#include "cohort/ops/variables.h"
+
+namespace cohort::data {
+namespace {
+
+constexpr char kIterators[] = "iterators";  // the collection of the handles
+
+SerializedDataset SerializeForGraph(const Dataset& dataset, const std::string& name) {
+  try {
+    return Serialize(dataset, kMaxGraphSourceBytes);
+  } catch (const FailedPreconditionError& error) {
+    throw FailedPreconditionError(
+        StrCat("[iterator] expected a dataset without functions of this process for iterator '", name,
+               "', because it is a part of the graph and may run on another task; got ", dataset.ToString(), " (",
+               error.what(), "). Or run it with Dataset::MakeIterator and feed its elements"));
+  }
+}
+
+NodeBuilder WithSpec(NodeBuilder builder, const ElementSpec& spec) {
+  builder.Attr("output_types", TypesOf(spec)).Attr("output_shapes", ShapesOf(spec));
+  return builder;
+}
+
+// Adds the dataset's node, and the constants that it needs.
+Output AddDataset(Graph& graph, const SerializedDataset& serialized, const ElementSpec& spec) {
+  std::vector<Output> tensors;
+  std::vector<int64_t> hashes;
+  for (const auto& [hash, tensor] : serialized.tensors) {
+    tensors.push_back(ops::Const(graph, tensor, "tensor"));
+    hashes.push_back(static_cast<int64_t>(hash));
+  }
+  return WithSpec(graph.Op("DatasetFromDescription"), spec)
+      .Name("Dataset")
+      .Inputs(tensors)
+      .Attr("hashes", hashes)
+      .Attr("description", serialized.description)
+      .Finish1();
+}
+
+std::vector<Output> OutputsOf(Node* node) {
+  std::vector<Output> outputs;
+  for (int i = 0; i < node->num_outputs(); ++i) outputs.push_back(node->output(i));
+  return outputs;
+}
+
+}  // namespace
+
+Output GraphOptional::HasValue(const NodeName& name) const {
+  const ColocateWith beside(variant_.graph(), *variant_.node);
+  return ops::Op("OptionalHasValue", {variant_}).Name(name).Finish1();
+}
+
+std::vector<Output> GraphOptional::GetValue(const NodeName& name) const {
+  const ColocateWith beside(variant_.graph(), *variant_.node);
+  return OutputsOf(WithSpec(ops::Op("OptionalGetValue", {variant_}), spec_).Name(name).Finish());
+}
+
+GraphOptional OptionalFromValue(const std::vector<Output>& components, const NodeName& name) {
+  if (components.empty()) throw InvalidArgumentError("[iterator] expected the components of an optional; got none");
+  ElementSpec spec;
+  for (const Output& component : components) spec.push_back({component.dtype(), component.shape()});
+  Graph& graph = components[0].graph();
+  return {graph.Op("OptionalFromValue").Name(name).Inputs(components).Finish1(), std::move(spec)};
+}
+
+GraphOptional OptionalNone(Graph& graph, const ElementSpec& spec, const NodeName& name) {
+  return {graph.Op("OptionalNone").Name(name).Finish1(), spec};
+}
+
+std::vector<Output> GraphIterator::GetNext(const NodeName& name) const {
+  const ColocateWith beside(handle_.graph(), *handle_.node);
+  return OutputsOf(WithSpec(ops::Op("IteratorGetNext", {handle_}), spec_).Name(name).Finish());
+}
+
+GraphOptional GraphIterator::GetNextAsOptional(const NodeName& name) const {
+  const ColocateWith beside(handle_.graph(), *handle_.node);
+  return {WithSpec(ops::Op("IteratorGetNextAsOptional", {handle_}), spec_).Name(name).Finish1(), spec_};
+}
+
+GraphIterator MakeGraphIterator(Graph& graph, const Dataset& dataset, const GraphIteratorOptions& options,
+                                CallSite site) {
+  const SerializedDataset serialized = SerializeForGraph(dataset, options.name);
+  const ElementSpec& spec = dataset.element_spec();
+  const CallSiteScope line(graph, site);
+  const ControlDependencies none(graph, nullptr);  // an iterator does not depend on where in a program it is made
+  Node* handle =
+      WithSpec(graph.Op("IteratorV2"), spec).Name(options.name).Attr("shared_name", options.shared_name).Finish();
+  const NameScope inside(graph, handle->name() + "/");
+  const ColocateWith beside(graph, *handle);
+  const Output source = AddDataset(graph, serialized, spec);
+  Node* initializer = graph.Op("MakeIterator").Input(source).Input(handle->output(0)).Finish();
+  ops::AddLocalInitializer(initializer);
+  graph.AddToCollection(kIterators, handle->output(0));
+  return {handle->output(0), initializer, spec};
+}
+
+std::vector<Output> GraphIteratorHandles(const Graph& graph) { return graph.collection(kIterators); }
+
+}  // namespace cohort::data

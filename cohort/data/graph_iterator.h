@@ -1,0 +1,109 @@
+// GraphIterator: an iterator over a dataset inside a graph. The dataset runs on the task where the iterator's nodes are
+// placed, and each run of a graph that needs the next element takes it there. It follows TensorFlow's
+// tf.compat.v1.data.make_initializable_iterator.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/data/dataset.h"
+#include "cohort/graph/graph.h"
+
+namespace cohort::data {
+
+// The most bytes that the tensors inside of a dataset may have together if the dataset goes into a graph: 1 GiB.
+inline constexpr int64_t kMaxGraphSourceBytes = int64_t{1} << 30;
+
+struct COHORT_EXPORT GraphIteratorOptions {
+  std::string name = "Iterator";  // name of the handle's node, made unique under the current name scope
+  // Iterators with the same shared name on one task are one iterator, also those of other sessions. "": the name of the
+  // handle's node.
+  std::string shared_name = "";
+};
+
+// The next element of an iterator, or nothing if the iterator was at its end (TensorFlow's tf.experimental.Optional).
+// Cheap to copy. It can be used while its graph lives.
+class COHORT_EXPORT GraphOptional {
+ public:
+  GraphOptional() = default;
+  // `variant`: a scalar of dtype variant that one of the Optional ops has made. `spec`: dtypes and shapes of the
+  // element.
+  GraphOptional(Output variant, ElementSpec spec) : variant_(variant), spec_(std::move(spec)) {}
+
+  Output variant() const { return variant_; }
+  const ElementSpec& element_spec() const { return spec_; }
+  // Returns whether there is an element: bool scalar.
+  Output HasValue(const NodeName& name = "OptionalHasValue") const;
+  // Returns the components of the element. If there is no element, the step fails with InvalidArgumentError.
+  std::vector<Output> GetValue(const NodeName& name = "OptionalGetValue") const;
+
+ private:
+  Output variant_;
+  ElementSpec spec_;
+};
+
+// Returns an optional that has these components. Throws InvalidArgumentError if there are no components.
+COHORT_EXPORT GraphOptional OptionalFromValue(const std::vector<Output>& components,
+                                              const NodeName& name = "OptionalFromValue");
+// Returns an optional without an element. `spec` is what an element would have.
+COHORT_EXPORT GraphOptional OptionalNone(Graph& graph, const ElementSpec& spec, const NodeName& name = "OptionalNone");
+
+// An iterator of a graph. Cheap to copy. It can be used while its graph lives. MakeGraphIterator makes it.
+//
+// The values of GetNext are the components of the element, in the order of the element. A dataset of this library has
+// no nested structure: an element is a list of tensors, and element_spec() says how many. The convention for examples
+// is "features first, then labels, then sample weights", as in FromTensorSlices({x, y}): GetNext() then returns {x, y}.
+// If a model has several features, they are the first components, in the order of the model's inputs.
+class COHORT_EXPORT GraphIterator {
+ public:
+  GraphIterator() = default;
+  // `handle`: the output of an IteratorV2 with elements of `spec`. `initializer`: the MakeIterator, or null.
+  GraphIterator(Output handle, Node* initializer, ElementSpec spec)
+      : handle_(handle), initializer_(initializer), spec_(std::move(spec)) {}
+
+  bool valid() const { return handle_.valid(); }
+  // Returns the handle of the iterator: a scalar of dtype resource, which is on the iterator's device.
+  Output handle() const { return handle_; }
+  // Returns the node that puts the iterator at the start of the dataset. To run it again starts again: the next element
+  // is the first one. It is one of the graph's local initializers (ops::AddLocalInitializer), so
+  // ops::LocalVariablesInitializer, the Supervisor and the MonitoredTrainingSession run it.
+  Node* initializer() const { return initializer_; }
+  const ElementSpec& element_spec() const { return spec_; }
+
+  // Adds a node that takes the next element, and returns the components of the element. All outputs of one call are of
+  // one element. The node runs at most once in a step, so all users of these outputs see the same element; each further
+  // call of GetNext takes a further element. Elements are given out in the order in which steps ask. The step fails
+  // with
+  // - OutOfRangeError "End of sequence" at the end, and in each later step until the initializer runs again;
+  // - FailedPreconditionError if the initializer has not run;
+  // - the error of a stage that throws, with the names of stage and pipeline. The next step continues after the element
+  //   that failed.
+  // While the node waits for an element, it holds no thread of its device. If the step is cancelled or the session is
+  // closed meanwhile, the step ends with that error, and the element goes to the next step that asks.
+  std::vector<Output> GetNext(const NodeName& name = "IteratorGetNext") const;
+  // As GetNext, but the end is not an error: the optional then has no value.
+  GraphOptional GetNextAsOptional(const NodeName& name = "IteratorGetNextAsOptional") const;
+
+ private:
+  Output handle_;
+  Node* initializer_ = nullptr;
+  ElementSpec spec_;
+};
+
+// Adds an iterator over `dataset` to the graph. The current device scope places the handle. The other nodes of the
+// iterator, and those that GetNext adds later, are colocated with the handle. The tensors inside of the dataset become
+// constants of the graph, and travel with it to the task. Throws
+// - FailedPreconditionError that names the stage if the dataset calls a function of this process (a lambda over
+//   tensors). Such a dataset cannot be part of a graph, not even for a session in this process: use a function of a
+//   graph, or run a data::Iterator on the host and feed its elements;
+// - InvalidArgumentError if the tensors inside of the dataset have more than kMaxGraphSourceBytes together.
+COHORT_EXPORT GraphIterator MakeGraphIterator(Graph& graph, const Dataset& dataset,
+                                              const GraphIteratorOptions& options = {},
+                                              CallSite site = CallSite::Here());
+
+// Returns the handles of all iterators that MakeGraphIterator has added to the graph, in this order.
+COHORT_EXPORT std::vector<Output> GraphIteratorHandles(const Graph& graph);
+
+}  // namespace cohort::data
