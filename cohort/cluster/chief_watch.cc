@@ -48,6 +48,11 @@ void ChiefWatch::OnTrainingDone() {
   changed_.NotifyAll();
 }
 
+bool ChiefWatch::training_done() const {
+  MutexLock lock(mu_);
+  return state_ == State::kDone;
+}
+
 void ChiefWatch::SetLeases(size_t open) {
   {
     MutexLock lock(mu_);

@@ -34,6 +34,8 @@ class ChiefWatch {
   void OnDisconnected(const std::string& task) COHORT_EXCLUDES(mu_);
   // The chief (or a program in its place) has said that training is done.
   void OnTrainingDone() COHORT_EXCLUDES(mu_);
+  // Returns whether OnTrainingDone was called.
+  bool training_done() const COHORT_EXCLUDES(mu_);
   // `open` is the number of sessions that have a lease on this task.
   void SetLeases(size_t open) COHORT_EXCLUDES(mu_);
   void Stop() COHORT_EXCLUDES(mu_);
@@ -65,7 +67,7 @@ class ChiefWatch {
 
   const std::string self_;
   const std::string chief_;
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar changed_;
   State state_ COHORT_GUARDED_BY(mu_) = State::kNotSeen;
   Clock::time_point gone_since_ COHORT_GUARDED_BY(mu_);

@@ -130,6 +130,8 @@ void Server::ThrowIfChiefIsLost() {
   if (node_ != nullptr) node_->ThrowIfChiefIsLost(orphan_timeout_);
 }
 
+bool Server::training_done() const { return node_ != nullptr && node_->chief().training_done(); }
+
 void Server::AnnounceDone() {
   if (node_ != nullptr) node_->steps().TellTrainingDone();
 }

@@ -80,6 +80,8 @@ class COHORT_EXPORT Server {
   // that fails and the chief was connected to this task and has been gone for orphan_timeout. Does nothing on the
   // chief, after training is done, and if the server is not started or is stopped.
   void ThrowIfChiefIsLost();
+  // Returns whether another task has told this one, by AnnounceDone, that training is done.
+  bool training_done() const;
   // Tells all other tasks that can be reached that training is done, so that their Join returns. Waits a few seconds
   // for their answers. Does not throw. The chief calls it (Supervisor does so). Does nothing if the server is not
   // started.

@@ -1,6 +1,8 @@
 // Builds texts from values: StrCat("step ", 3, ": ", shape), StrJoin(dims, ",").
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <sstream>
 #include <string>
 
@@ -12,6 +14,13 @@ std::string StrCat(const Args&... args) {
   std::ostringstream out;
   (out << ... << args);
   return std::move(out).str();
+}
+
+// Returns the shortest text that is read back as the same number, for float and double: "0.1".
+template <typename T>
+std::string ShortestText(T value) {
+  std::array<char, 40> text;
+  return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
 }
 
 // Returns the texts of all elements of `range` with `separator` between them.

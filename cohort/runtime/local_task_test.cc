@@ -57,7 +57,8 @@ TEST(LocalTaskTest, ClosingFreesTheKernelsOfAnExecutableThatSomebodyHolds) {
   auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
       DeviceName::Parse("/job:localhost/replica:0/task:0"), {{"CPU", 1}}, 1, resources, "test"));
   const std::string device = devices->devices().front()->name();
-  auto task = std::make_unique<LocalTask>(ClientId{"/job:localhost/replica:0/task:0", 1}, std::move(devices), resources);
+  auto task =
+      std::make_unique<LocalTask>(ClientId{"/job:localhost/replica:0/task:0", 1}, std::move(devices), resources);
   ExecutableSpec spec;
   spec.key = {7, 1};
   spec.tasks = {"/job:localhost/replica:0/task:0"};

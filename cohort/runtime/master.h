@@ -47,7 +47,8 @@ class Master {
   const Graph& graph() const { return graph_; }
 
  private:
-  // Counts the calling thread among those that start a step now. Throws FailedPreconditionError if the session is closed.
+  // Counts the calling thread among those that start a step now. Throws FailedPreconditionError if the session is
+  // closed.
   class StartScope {
    public:
     explicit StartScope(Master& master) COHORT_EXCLUDES(master.mu_);
@@ -91,7 +92,7 @@ class Master {
   std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ COHORT_GUARDED_BY(mu_);
   CondVar started_;
   std::multiset<std::thread::id> starting_ COHORT_GUARDED_BY(mu_);  // the threads of all StartScopes
-  StepWatch watch_;  // checks the time limits of the steps of StartStep
+  StepWatch watch_;                                                 // checks the time limits of the steps of StartStep
 };
 
 }  // namespace cohort

@@ -97,8 +97,8 @@ void MonitoredSession::Create() {
       if (!options_.recover || !IsLoss(error)) throw;
       if (Clock::now() + pause >= deadline) {
         throw DeadlineExceededError(StrCat("[monitored session] expected a session within ",
-                                           SecondsOf(creator_->options().max_wait), " s; the latest try failed: ",
-                                           error.what()));
+                                           SecondsOf(creator_->options().max_wait),
+                                           " s; the latest try failed: ", error.what()));
       }
       LogWarning(kLog, "no session could be made; the next try is in ", SecondsOf(pause), " s: ", error.what());
     }
@@ -228,8 +228,8 @@ void MonitoredSession::Finish(bool clean) {
   if (failure == nullptr) failure = coordinator_.exception();
   if (!clean) {
     if (failure != nullptr) {
-      LogWarning(kLog, "beside the program's own error there was this one: ",
-                 Status::FromException(failure).ToString());
+      LogWarning(kLog,
+                 "beside the program's own error there was this one: ", Status::FromException(failure).ToString());
     }
     return;
   }

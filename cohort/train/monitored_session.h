@@ -63,11 +63,13 @@ class COHORT_EXPORT SessionCreator {
 
 // For the process that initializes or restores the model. It never replaces values that belong to the training that it
 // continues: if all variables have values, and a marker beside the global step says that they are of the training in
-// checkpoint_dir (without such a folder: of this object), the session goes on with them. Otherwise it restores the newest
-// intact checkpoint, or runs the initializers if there is none. The folder's file training_id identifies the training.
+// checkpoint_dir (without such a folder: of this object), the session goes on with them. Otherwise it restores the
+// newest intact checkpoint, or runs the initializers if there is none. The folder's file training_id identifies the
+// training.
 class COHORT_EXPORT ChiefSessionCreator final : public SessionCreator {
  public:
-  // Adds the marker, an int64 variable on the device of the global step, to `graph`. Requires: the graph is not finalized.
+  // Adds the marker, an int64 variable on the device of the global step, to `graph`. Requires: the graph is not
+  // finalized.
   ChiefSessionCreator(Graph& graph, SessionCreatorOptions options);
   std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
   bool is_chief() const override { return true; }
@@ -110,7 +112,8 @@ struct COHORT_EXPORT MonitoredSessionOptions {
 class [[nodiscard]] COHORT_EXPORT MonitoredSession {
  public:
   // Calls Begin of all hooks, finalizes the scaffold and with it the graph, creates the first session, and calls
-  // AfterCreateSession of all hooks. Throws what these throw.
+  // AfterCreateSession of all hooks. Throws what these throw. Throws OutOfRangeError if this is not the chief and its
+  // server says that training is done.
   MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator> creator, MonitoredSessionOptions options = {});
   // Calls Close, unless the block is left by an exception: then it ends the session without calling the hooks' End. An
   // error of Close is only logged.
@@ -207,8 +210,9 @@ struct COHORT_EXPORT MonitoredTrainingSessionOptions {
 };
 
 // Returns a MonitoredSession for a chief or for another worker. A chief with a folder gets these hooks, in this order:
-// chief_only_hooks, StepCounterHook, SummarySaverHook, CheckpointSaverHook, `hooks`. Another worker gets `hooks`. Throws
-// InvalidArgumentError if both options of a pair are set to more than 0, and what MonitoredSession's constructor throws.
+// chief_only_hooks, StepCounterHook, SummarySaverHook, CheckpointSaverHook, `hooks`. Another worker gets `hooks`.
+// Throws InvalidArgumentError if both options of a pair are set to more than 0, and what MonitoredSession's constructor
+// throws.
 COHORT_EXPORT MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingSessionOptions& options);
 
 }  // namespace cohort::train

@@ -74,9 +74,9 @@ class RecordingHook final : public SessionRunHook {
 TEST(MonitoredSessionTest, CallsHooksInOrder) {
   Counter model;
   std::vector<std::string> calls;
-  MonitoredSession session =
-      MonitoredTrainingSession(model.graph, {.hooks = {std::make_shared<RecordingHook>("b", &calls)},
-                                             .chief_only_hooks = {std::make_shared<RecordingHook>("a", &calls, "stop")}});
+  MonitoredSession session = MonitoredTrainingSession(
+      model.graph, {.hooks = {std::make_shared<RecordingHook>("b", &calls)},
+                    .chief_only_hooks = {std::make_shared<RecordingHook>("a", &calls, "stop")}});
   EXPECT_EQ(session.Run({}, {model.w.value()}).size(), 1u);
   EXPECT_TRUE(session.should_stop());
   session.Close();
@@ -112,9 +112,8 @@ TEST(MonitoredSessionTest, AHookMayAddNodesOnlyInBegin) {
     }
   };
   Counter model;
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
-                (void)MonitoredTrainingSession(model.graph, {.hooks = {std::make_shared<Adding>()}});
-              }),
+  EXPECT_THAT(MessageOf<FailedPreconditionError>(
+                  [&] { (void)MonitoredTrainingSession(model.graph, {.hooks = {std::make_shared<Adding>()}}); }),
               HasSubstr("finalized"));
 }
 
@@ -172,8 +171,8 @@ TEST(MonitoredSessionTest, RejectsTwoRatesOfCheckpoints) {
   Counter model;
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
                 (void)MonitoredTrainingSession(model.graph, {.checkpoint_dir = "unused",
-                                                       .save_checkpoint_interval = std::chrono::seconds(1),
-                                                       .save_checkpoint_steps = 1});
+                                                             .save_checkpoint_interval = std::chrono::seconds(1),
+                                                             .save_checkpoint_steps = 1});
               }),
               AllOf(HasSubstr("save_checkpoint_steps"), HasSubstr("both")));
 }
@@ -260,9 +259,8 @@ TEST_F(MonitoredClusterTest, ANewChiefKeepsWhatALivingParameterServerHolds) {
 
 TEST_F(MonitoredClusterTest, AMisspeltTargetIsAnsweredWithTheRightOne) {
   Counter model;
-  EXPECT_THAT(MessageOf<NotFoundError>([&] {
-                (void)MonitoredTrainingSession(model.graph, {.master = "grpc/192.168.1.12:2222"});
-              }),
+  EXPECT_THAT(MessageOf<NotFoundError>(
+                  [&] { (void)MonitoredTrainingSession(model.graph, {.master = "grpc/192.168.1.12:2222"}); }),
               HasSubstr("did you mean \"grpc://192.168.1.12:2222\""));
 }
 

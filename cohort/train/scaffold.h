@@ -36,8 +36,8 @@ class COHORT_EXPORT Scaffold {
 
   // Adds the ops that were not given, and finalizes the graph. The device scopes and control dependencies of the caller
   // do not apply to these ops. `writes` says if this process saves checkpoints and summaries. If it does not, there is
-  // no saver and no summary op, even if they were given. `summaries` says when the summary op runs. Throws FailedPreconditionError if it was called before. Throws
-  // what making the ops throws.
+  // no saver and no summary op, even if they were given. `summaries` says when the summary op runs. Throws
+  // FailedPreconditionError if it was called before. Throws what making the ops throws.
   enum class Summaries {
     kByThemselves,  // in steps of their own, so a summary that needs a fed value is not recorded
     kWithTheStep,   // in the program's steps, with what the program feeds

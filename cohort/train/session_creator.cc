@@ -42,6 +42,9 @@ SessionManagerOptions SessionCreator::Waits() const {
   SessionManagerOptions waits{.max_wait = options_.max_wait};
   if (options_.server == nullptr) return waits;
   waits.check_chief = [server = options_.server] {
+    if (server->training_done()) {
+      throw OutOfRangeError("[monitored session] the chief has ended the training before this task could take part");
+    }
     try {
       server->ThrowIfChiefIsLost();
     } catch (const UnavailableError& error) {

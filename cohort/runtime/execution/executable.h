@@ -40,8 +40,8 @@ struct ExecutableSpec {
   int num_rets = 0;
 };
 
-// The part of one signature that one task runs. A LocalTask owns it until the session closes. A step or a caller may keep
-// it longer, perhaps longer than the devices live, so the LocalTask calls Discard when it gives the executable up.
+// The part of one signature that one task runs. A LocalTask owns it until the session closes. A step or a caller may
+// keep it longer, perhaps longer than the devices live, so the LocalTask calls Discard when it gives the executable up.
 // Thread-safe.
 class Executable {
  public:

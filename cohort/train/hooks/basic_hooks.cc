@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "cohort/core/logging.h"
-#include "cohort/train/hooks/global_step_reader.h"
+#include "cohort/train/hooks/hook_values.h"
 #include "cohort/train/hooks/hooks.h"
 
 namespace cohort::train {
@@ -14,22 +14,6 @@ bool IsNan(const Tensor& value) {
   return std::isnan(value.scalar<float>());
 }
 
-// Returns a value as a log line shows it: a scalar with up to 8 digits, another value as Tensor::ToString.
-std::string Shown(const Tensor& value) {
-  std::ostringstream text;
-  text.precision(8);
-  if (value.shape() == Shape{}) {
-    switch (value.dtype()) {
-      case DType::kFloat32: text << value.scalar<float>(); return text.str();
-      case DType::kFloat64: text << value.scalar<double>(); return text.str();
-      case DType::kInt32: text << value.scalar<int32_t>(); return text.str();
-      case DType::kInt64: text << value.scalar<int64_t>(); return text.str();
-      default: break;
-    }
-  }
-  return value.ToString();
-}
-
 LoggingTensorHook::Values Named(const std::vector<Output>& tensors) {
   LoggingTensorHook::Values values;
   for (const Output& tensor : tensors) values.emplace_back(tensor.name(), tensor);
@@ -38,11 +22,10 @@ LoggingTensorHook::Values Named(const std::vector<Output>& tensors) {
 
 }  // namespace
 
-StopAtStepHook::StopAtStepHook(const Options& options)
-    : num_steps_(options.num_steps), last_step_(options.last_step) {
+StopAtStepHook::StopAtStepHook(const Options& options) : num_steps_(options.num_steps), last_step_(options.last_step) {
   if (num_steps_.has_value() != last_step_.has_value()) return;
-  throw InvalidArgumentError(StrCat("[StopAtStepHook] expected exactly one of num_steps and last_step; got ",
-                                    num_steps_ ? "both" : "none"));
+  throw InvalidArgumentError(
+      StrCat("[StopAtStepHook] expected exactly one of num_steps and last_step; got ", num_steps_ ? "both" : "none"));
 }
 
 void StopAtStepHook::Begin(Graph& graph) { global_step_ = RequireGlobalStep(graph, name()); }
@@ -98,8 +81,8 @@ void StepCounterHook::AfterRun(SessionRunContext& context, const SessionRunValue
   still_ = before == seen_step_ ? still_ + 1 : 0;
   seen_step_ = before;
   if (still_ == kStillRuns) {
-    LogWarning("StepCounterHook", "It seems that global step (", global_step_.name(), ") has not been increased: it was ",
-               before, " in the latest ", still_, " runs");
+    LogWarning("StepCounterHook", "It seems that global step (", global_step_.name(),
+               ") has not been increased: it was ", before, " in the latest ", still_, " runs");
   }
   if (!timer_.ShouldTrigger(before + 1)) return;
   const int64_t step = ReadStep(context.session(), global_step_);
@@ -162,7 +145,7 @@ void LoggingTensorHook::Log(const RunResults& results) {
     return;
   }
   std::vector<std::string> parts;
-  for (const auto& [label, value] : named) parts.push_back(StrCat(label, " = ", Shown(value)));
+  for (const auto& [label, value] : named) parts.push_back(StrCat(label, " = ", ValueText(value)));
   std::ostringstream time;
   if (since) {
     time.setf(std::ios::fixed);
@@ -187,8 +170,8 @@ SessionRunArgs GlobalStepWaiterHook::BeforeRun(SessionRunContext& context) {
     const int64_t step = ReadStep(context.session(), global_step_);
     if (step >= wait_until_step_) break;
     if (step - logged > 1000) {
-      LogInfo("train", "Waiting for global step ", wait_until_step_, " before starting training. Current step is ", step,
-              ".");
+      LogInfo("train", "Waiting for global step ", wait_until_step_, " before starting training. Current step is ",
+              step, ".");
       logged = step;
     }
     if (coordinator_->WaitForStop(Clock::now() + std::chrono::milliseconds(500))) break;

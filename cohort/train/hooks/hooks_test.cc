@@ -68,11 +68,11 @@ TEST(StepTimerTest, TriggersByStepsOrByTime) {
 }
 
 TEST(StepTimerTest, WantsExactlyOneOfTheTwo) {
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { StepTimer({}, "MyHook"); }), AllOf(HasSubstr("MyHook"), HasSubstr("none")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
-                StepTimer({.steps = 1, .interval = std::chrono::seconds(1)}, "MyHook");
-              }),
-              HasSubstr("both"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { StepTimer({}, "MyHook"); }),
+              AllOf(HasSubstr("MyHook"), HasSubstr("none")));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([] { StepTimer({.steps = 1, .interval = std::chrono::seconds(1)}, "MyHook"); }),
+      HasSubstr("both"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { StepTimer({.steps = 0}, "MyHook"); }), HasSubstr("got 0"));
 }
 
@@ -164,7 +164,7 @@ TEST(SummarySaverHookTest, WritesTheFirstRunAndEveryNthAlsoOfFedValues) {
   const testing::TempFolder folder;
   CountingGraph model;
   const Output fed = ops::Placeholder(model.graph, DType::kFloat32, Shape{}, "fed");
-  ops::ScalarSummary("fed", fed);
+  ops::ScalarSummary("cost", fed);
   MonitoredSession session = MonitoredTrainingSession(
       model.graph, {.save_summaries_steps = 3, .log_step_count_steps = 4, .summary_dir = folder.path()});
   for (int i = 0; i < 8; ++i) session.Run({{fed, Tensor::Scalar(static_cast<float>(i))}}, {}, {model.train});
@@ -177,7 +177,7 @@ TEST(SummarySaverHookTest, WritesTheFirstRunAndEveryNthAlsoOfFedValues) {
     while (reader.Read(&event) == RecordReader::Outcome::kRecord) {
       if (event.kind != Event::Kind::kSummary) continue;
       for (const auto& value : event.values) {
-        if (value.tag == "fed") seen.push_back(StrCat(event.step, ": ", value.scalar));
+        if (value.tag == "cost") seen.push_back(StrCat(event.step, ": ", value.scalar));
         if (value.tag == "global_step/sec") ++rates;
       }
     }

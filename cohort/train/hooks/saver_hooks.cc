@@ -4,7 +4,7 @@
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
 #include "cohort/graph/graph_def.h"
-#include "cohort/train/hooks/global_step_reader.h"
+#include "cohort/train/hooks/hook_values.h"
 #include "cohort/train/hooks/hooks.h"
 
 namespace cohort::train {
@@ -115,7 +115,7 @@ SessionRunArgs SummarySaverHook::BeforeRun(SessionRunContext&) {
 
 void SummarySaverHook::AfterRun(SessionRunContext& context, const SessionRunValues& values) {
   const int64_t before = StepOf(values.results.front());
-  next_step_ = before + 1;
+  next_step_ = before + 2;  // of the next run, which adds 1 to the step after this run
   if (!asked_) return;
   const int64_t step = ReadStep(context.session(), global_step_);
   if (std::exchange(first_, false)) options_.summary_writer->SessionLog(SessionStatus::kStart, step);

@@ -46,7 +46,8 @@ int Work(const train::Task& task) {
 
 int main(int argc, char** argv) try {
   train::TaskFlags flags = train::TakeTaskFlags(&argc, argv);
-  if (argc > 1) throw InvalidArgumentError(std::string("unknown argument '") + argv[1] + "'\n" + train::TaskFlagsHelp());
+  if (argc > 1)
+    throw InvalidArgumentError(std::string("unknown argument '") + argv[1] + "'\n" + train::TaskFlagsHelp());
   if (flags.ps_hosts.empty() && flags.worker_hosts.empty() && std::getenv("TF_CONFIG") == nullptr) {
     flags.ps_hosts = "192.168.1.1:2222";
     flags.worker_hosts = "192.168.1.12:2222";

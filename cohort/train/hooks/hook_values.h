@@ -1,4 +1,4 @@
-// What several hooks need to read the global step.
+// What hooks and estimators need to read and to show fetched values.
 #pragma once
 
 #include <string>
@@ -21,6 +21,21 @@ inline ops::Variable RequireGlobalStep(Graph& graph, const std::string& hook) {
 // Returns the number in a fetched global step, which is int32 or int64 [].
 inline int64_t StepOf(const Tensor& value) {
   return value.dtype() == DType::kInt32 ? value.scalar<int32_t>() : value.scalar<int64_t>();
+}
+
+// Returns a value as log lines show it: a number with the fewest digits that are read back as the same number
+// ("0.061832994"), any other value as Tensor::ToString.
+inline std::string ValueText(const Tensor& value) {
+  if (value.shape() == Shape{}) {
+    switch (value.dtype()) {
+      case DType::kFloat32: return ShortestText(value.scalar<float>());
+      case DType::kFloat64: return ShortestText(value.scalar<double>());
+      case DType::kInt32: return StrCat(value.scalar<int32_t>());
+      case DType::kInt64: return StrCat(value.scalar<int64_t>());
+      default: break;
+    }
+  }
+  return value.ToString();
 }
 
 inline int64_t ReadStep(Session& session, const ops::Variable& step) { return StepOf(session.Run(step.value())); }

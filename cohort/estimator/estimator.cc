@@ -1,0 +1,298 @@
+// Estimator. Each call builds a graph (Build): global step, an iterator over the data, and the model. Train runs it in
+// a MonitoredTrainingSession. Evaluate and Predict restore a checkpoint into a session of this process.
+#include "cohort/estimator/estimator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/core/deadline.h"
+#include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/data/graph_iterator.h"
+#include "cohort/estimator/model_graph.h"
+#include "cohort/summary/summary.h"
+#include "cohort/train/device_setter.h"
+#include "cohort/train/hooks/hook_values.h"
+#include "cohort/train/monitored_session.h"
+
+namespace cohort::estimator {
+namespace {
+
+constexpr const char* kLog = "estimator";
+using Hooks = std::vector<std::shared_ptr<train::SessionRunHook>>;
+
+RunConfig WithFolder(RunConfig config) {
+  CheckRunConfig(config);
+  if (!config.model_dir.empty()) {
+    CreateDirectories(config.model_dir);
+    return config;
+  }
+  const char* base = std::getenv("TMPDIR");
+  std::string name = StrCat(base == nullptr || *base == '\0' ? "/tmp" : base, "/tmpXXXXXX");
+  if (mkdtemp(name.data()) == nullptr) ThrowErrno(errno, StrCat("[estimator] cannot make a folder ", name));
+  config.model_dir = name;
+  LogWarning(kLog, "Using temporary folder as model directory: ", config.model_dir);
+  return config;
+}
+
+// Opens sessions of this process that hold the values of one checkpoint.
+class RestoringCreator final : public train::SessionCreator {
+ public:
+  RestoringCreator(train::SessionCreatorOptions options, std::string checkpoint)
+      : SessionCreator(std::move(options)), checkpoint_(std::move(checkpoint)) {}
+  std::unique_ptr<Session> CreateSession(const Graph& graph, train::Coordinator& coordinator) override {
+    auto session = std::make_unique<Session>(graph, "", options().config);
+    if (checkpoint_.empty()) {
+      session->Run(scaffold().init_feed(), {}, {scaffold().init_op()});
+    } else if (scaffold().saver() != nullptr) {
+      scaffold().saver()->Restore(*session, checkpoint_);
+      LogInfo(kLog, "Restoring parameters from ", checkpoint_);
+    }
+    train::SessionManager(graph, scaffold(), coordinator)
+        .RunLocalInit(*session, checkpoint_.empty() ? "init_op" : "restoring " + checkpoint_);
+    return session;
+  }
+  bool is_chief() const override { return true; }
+
+ private:
+  const std::string checkpoint_;
+};
+
+std::string TimeText(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[40];
+  return std::string(text, std::strftime(text, sizeof text, format, &parts));
+}
+
+std::string Fixed(double seconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.5f", seconds);
+  return text;
+}
+
+}  // namespace
+
+std::string ToString(ModeKeys mode) {
+  switch (mode) {
+    case ModeKeys::kTrain: return "train";
+    case ModeKeys::kEval: return "eval";
+    case ModeKeys::kPredict: break;
+  }
+  return "infer";
+}
+
+Estimator::Estimator(ModelFn model_fn, const RunConfig& config)
+    : model_fn_(std::move(model_fn)), config_(WithFolder(config)), role_(RoleOf(config_)) {
+  if (model_fn_ == nullptr) throw InvalidArgumentError("[estimator] expected a model function; got none");
+  LogInfo(kLog, "Using config: ", ToString(config_, role_));
+}
+
+std::string Estimator::latest_checkpoint() const { return LatestCheckpoint(config_.model_dir); }
+
+std::vector<std::string> Estimator::GetVariableNames() const {
+  const std::string checkpoint = latest_checkpoint();
+  if (checkpoint.empty())
+    throw NotFoundError(StrCat("[estimator] expected a checkpoint in ", model_dir(), "; got none"));
+  const BundleReader reader(checkpoint);
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : reader.tensors()) names.push_back(name);
+  return names;
+}
+
+Tensor Estimator::GetVariableValue(const std::string& name) const {
+  const std::string checkpoint = latest_checkpoint();
+  if (checkpoint.empty())
+    throw NotFoundError(StrCat("[estimator] expected a checkpoint in ", model_dir(), "; got none"));
+  return BundleReader(checkpoint).Read(name);
+}
+
+void Estimator::Build(ModelGraph& model, const InputFn& input_fn, ModeKeys mode, bool in_cluster) const {
+  if (config_.tf_random_seed) model.graph.set_seed(*config_.tf_random_seed);
+  DeviceFunction device = config_.device_fn;
+  if (device == nullptr && in_cluster && role_.num_ps_replicas > 0) {
+    device = train::ReplicaDeviceSetter(
+        {.worker_device = StrCat("/job:", role_.task_type, "/task:", role_.task_id), .cluster = role_.cluster_spec});
+  }
+  const DeviceScope scope(model.graph, device);
+  model.global_step = ops::GetOrCreateGlobalStep(model.graph);
+  const data::Dataset dataset = input_fn();
+  model.endless = dataset.Cardinality() == data::kInfiniteCardinality;
+  std::vector<Output> features = data::MakeGraphIterator(model.graph, dataset).GetNext();
+  std::vector<Output> labels;
+  if (mode != ModeKeys::kPredict && features.size() > 1) {
+    labels.push_back(features.back());
+    features.pop_back();
+  }
+  LogInfo(kLog, "Calling model_fn.");
+  model.spec = model_fn_({model.graph, features, labels, mode, config_});
+  LogInfo(kLog, "Done calling model_fn.");
+  CheckSpec(model.spec, mode);
+  if (mode == ModeKeys::kEval) model.AddMeanLoss();
+  model.MakeScaffold(config_);
+}
+
+void Estimator::Train(const InputFn& input_fn, const TrainOptions& options) {
+  if (options.steps && options.max_steps) {
+    throw InvalidArgumentError("[estimator] Can not provide both steps and max_steps.");
+  }
+  for (const auto& [name, value] : {std::pair("steps", options.steps), std::pair("max_steps", options.max_steps)}) {
+    if (value && *value <= 0) {
+      throw InvalidArgumentError(StrCat("[estimator] expected ", name, " above 0; got ", *value));
+    }
+  }
+  if (options.max_steps) {
+    const std::string newest = latest_checkpoint();
+    if (!newest.empty() && StepOfCheckpoint(newest) >= *options.max_steps) {
+      LogInfo(kLog, "Skipping training since max_steps has already saved.");
+      return;
+    }
+  }
+  ModelGraph model;
+  Build(model, input_fn, ModeKeys::kTrain, options.server != nullptr);
+  try {
+    RunTraining(model, options);
+  } catch (const OutOfRangeError& end) {
+    LogInfo(kLog, end.what());  // the chief was done before this worker's session was ready
+  }
+}
+
+Hooks Estimator::TrainingHooks(const ModelGraph& model, const TrainOptions& options) const {
+  Hooks hooks = options.hooks;
+  hooks.push_back(std::make_shared<train::NanTensorHook>(model.spec.loss));
+  if (config_.log_step_count_steps > 0) {
+    hooks.push_back(std::make_shared<train::LoggingTensorHook>(
+        train::LoggingTensorHook::Values{{"loss", model.spec.loss}, {"step", model.global_step.value()}},
+        train::LoggingTensorHook::Options{.every = {.steps = config_.log_step_count_steps}}));
+  }
+  hooks.insert(hooks.end(), model.spec.training_hooks.begin(), model.spec.training_hooks.end());
+  if (options.steps || options.max_steps) {
+    hooks.push_back(std::make_shared<train::StopAtStepHook>(
+        train::StopAtStepHook::Options{.num_steps = options.steps, .last_step = options.max_steps}));
+  }
+  return hooks;
+}
+
+std::shared_ptr<train::SessionRunHook> Estimator::SaverHook(const ModelGraph& model,
+                                                            const TrainOptions& options) const {
+  train::Every every{.steps = config_.save_checkpoints_steps, .interval = config_.save_checkpoints_interval};
+  if (!every.steps && !every.interval) every.interval = std::chrono::minutes(10);
+  if (every.steps.value_or(1) == 0 || every.interval.value_or(std::chrono::hours(1)).count() == 0) {
+    every = {.interval = kLongestLimit};  // only at the beginning and at the end
+  }
+  return std::make_shared<train::CheckpointSaverHook>(
+      train::CheckpointSaverHook::Options{.checkpoint_dir = config_.model_dir,
+                                          .every = every,
+                                          .scaffold = model.scaffold,
+                                          .listeners = options.saving_listeners,
+                                          .save_graph_def = config_.checkpoint_save_graph_def});
+}
+
+void Estimator::RunTraining(ModelGraph& model, const TrainOptions& options) {
+  Hooks chief_hooks = model.spec.training_chief_hooks;
+  if (role_.is_chief) chief_hooks.push_back(SaverHook(model, options));
+  train::MonitoredSession session =
+      train::MonitoredTrainingSession(model.graph, {.master = options.server != nullptr ? options.server->Target() : "",
+                                                    .is_chief = role_.is_chief,
+                                                    .checkpoint_dir = config_.model_dir,
+                                                    .scaffold = model.scaffold,
+                                                    .hooks = TrainingHooks(model, options),
+                                                    .chief_only_hooks = chief_hooks,
+                                                    .save_checkpoint_steps = 0,  // SaverHook saves them
+                                                    .save_summaries_steps = config_.save_summary_steps,
+                                                    .config = config_.session_config,
+                                                    .log_step_count_steps = config_.log_step_count_steps,
+                                                    .max_wait = config_.session_creation_timeout,
+                                                    .server = options.server});
+  Tensor loss;
+  session.RunUntilStop([&](train::MonitoredSession& running) {
+    loss = running.Run({}, {model.spec.loss}, {model.spec.train_op}).front();
+  });
+  LogInfo(kLog, "Loss for final step: ", loss.defined() ? train::ValueText(loss) : "None", ".");
+}
+
+std::unique_ptr<train::MonitoredSession> Estimator::OpenRestored(ModelGraph& model, const std::string& checkpoint,
+                                                                 Hooks hooks) const {
+  train::SessionCreatorOptions creator{.scaffold = model.scaffold, .config = config_.session_config};
+  return std::make_unique<train::MonitoredSession>(
+      model.graph, std::make_unique<RestoringCreator>(std::move(creator), checkpoint),
+      train::MonitoredSessionOptions{.hooks = std::move(hooks), .recover = false, .writes = true});
+}
+
+EvalMetrics Estimator::Evaluate(const InputFn& input_fn, const EvaluateOptions& options) {
+  if (options.steps && *options.steps <= 0) {
+    throw InvalidArgumentError(StrCat("[estimator] expected steps above 0; got ", *options.steps));
+  }
+  const std::string checkpoint = options.checkpoint_path.empty() ? latest_checkpoint() : options.checkpoint_path;
+  if (checkpoint.empty()) {
+    LogInfo(kLog, "Could not find trained model in model_dir: ", model_dir(), ", running initialization to evaluate.");
+  }
+  ModelGraph model;
+  Build(model, input_fn, ModeKeys::kEval, /*in_cluster=*/false);
+  if (model.endless && !options.steps) {
+    throw InvalidArgumentError(
+        "[estimator] expected a number of steps, because the evaluation's data is endless (Repeat); got none");
+  }
+  Hooks hooks = options.hooks;
+  hooks.insert(hooks.end(), model.spec.evaluation_hooks.begin(), model.spec.evaluation_hooks.end());
+  LogInfo(kLog, "Starting evaluation at ", TimeText("%Y-%m-%dT%H:%M:%S"));
+  const auto start = std::chrono::steady_clock::now();
+  const auto session = OpenRestored(model, checkpoint, std::move(hooks));
+  EvalMetrics results = model.RunMetrics(*session, options.steps);
+  session->Close();
+  LogInfo(kLog,
+          "Inference Time : ", Fixed(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()),
+          "s");
+  LogInfo(kLog, "Finished evaluation at ", TimeText("%Y-%m-%d-%H:%M:%S"));
+  WriteEvalSummary(options.name, results, checkpoint);
+  return results;
+}
+
+void Estimator::WriteEvalSummary(const std::string& name, const EvalMetrics& metrics,
+                                 const std::string& checkpoint) const {
+  const auto step = static_cast<int64_t>(metrics.at("global_step"));
+  std::vector<std::string> parts;
+  EventWriter writer(StrCat(model_dir(), "/eval", name.empty() ? "" : "_" + name));
+  for (const auto& [key, value] : metrics) {
+    parts.push_back(StrCat(key, " = ", key == "global_step" ? StrCat(step) : ShortestText(static_cast<float>(value))));
+    if (key != "global_step") writer.Scalar(key, static_cast<float>(value), step);
+  }
+  writer.Close();
+  LogInfo(kLog, "Saving dict for global step ", step, ": ", StrJoin(parts, ", "));
+  if (!checkpoint.empty()) {
+    LogInfo(kLog, "Saving 'checkpoint_path' summary for global step ", step, ": ", checkpoint);
+  }
+}
+
+std::vector<Prediction> Estimator::Predict(const InputFn& input_fn, const PredictOptions& options) {
+  const std::string checkpoint = options.checkpoint_path.empty() ? latest_checkpoint() : options.checkpoint_path;
+  if (checkpoint.empty()) {
+    LogInfo(kLog, "Could not find trained model in model_dir: ", model_dir(), ", running initialization to predict.");
+  }
+  ModelGraph model;
+  Build(model, input_fn, ModeKeys::kPredict, /*in_cluster=*/false);
+  if (model.endless) {
+    throw InvalidArgumentError("[estimator] expected data that ends; the data of the prediction is endless (Repeat)");
+  }
+  Hooks hooks = options.hooks;
+  hooks.insert(hooks.end(), model.spec.prediction_hooks.begin(), model.spec.prediction_hooks.end());
+  const auto session = OpenRestored(model, checkpoint, std::move(hooks));
+  std::vector<Output> fetches;
+  for (const auto& [name, value] : model.spec.predictions) fetches.push_back(value);
+  std::vector<Prediction> all;
+  session->RunUntilStop(
+      [&](train::MonitoredSession& running) { AddExamples(model.spec.predictions, running.Run({}, fetches), all); });
+  return all;
+}
+
+}  // namespace cohort::estimator

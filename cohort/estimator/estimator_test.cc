@@ -1,0 +1,138 @@
+#include "cohort/estimator/estimator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/estimator/testing/small_model.h"
+#include "cohort/registration.h"
+
+namespace cohort::estimator {
+namespace {
+
+using cohort::testing::TempFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class EstimatorTest : public ::testing::Test {
+ protected:
+  EstimatorTest() { RegisterAll(); }
+  Estimator Make(ModelFn model_fn = testing::LinearModel) const {
+    return Estimator(std::move(model_fn), {.model_dir = folder_.path(), .tf_config = ""});
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(EstimatorTest, TrainsEvaluatesAndPredictsWithTheGuidesNumbers) {
+  Estimator model = Make();
+  ::testing::internal::CaptureStderr();
+  model.Train(testing::TrainingData);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* line :
+       {"Calling model_fn.", "Done calling model_fn.", "Create CheckpointSaverHook.", "Graph was finalized.",
+        "Running local_init_op.", "Done running local_init_op.",
+        "Calling checkpoint listeners before saving checkpoint 0...",
+        "Calling checkpoint listeners after saving checkpoint 0...", "loss = 0.038075272, step = 0",
+        "Calling checkpoint listeners before saving checkpoint 3...", "Loss for final step: 0.061832994."}) {
+    EXPECT_THAT(log, HasSubstr(line));
+  }
+  EXPECT_EQ(model.latest_checkpoint(), folder_.path() + "/model.ckpt-3");
+  const EvalMetrics metrics = model.Evaluate(testing::EvaluationData);
+  EXPECT_FLOAT_EQ(static_cast<float>(metrics.at("loss")), 0.005215075f);
+  EXPECT_FLOAT_EQ(static_cast<float>(metrics.at("mse")), 0.005215075f);
+  EXPECT_EQ(metrics.at("global_step"), 3);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "eval"));
+  const std::vector<Prediction> predictions = model.Predict(testing::EvaluationData);
+  ASSERT_EQ(predictions.size(), 3u);
+  const Tensor kernel = model.GetVariableValue("dense/kernel");
+  const float bias = model.GetVariableValue("dense/bias").ToVector<float>()[0];
+  EXPECT_EQ(predictions[1].at("logits").shape(), Shape{1});
+  EXPECT_NEAR(predictions[1].at("logits").ToVector<float>()[0],
+              5 * kernel.ToVector<float>()[0] + 5.5f * kernel.ToVector<float>()[1] + bias, 1e-5);
+  EXPECT_THAT(model.GetVariableNames(), ::testing::Contains("dense/kernel/Adagrad"));
+}
+
+TEST_F(EstimatorTest, StepsAddUpAndMaxStepsDoNot) {
+  Estimator model = Make();
+  const InputFn endless = [] { return testing::TrainingData().Repeat(); };
+  model.Train(endless, {.steps = 4});
+  EXPECT_EQ(model.GetVariableValue("global_step").scalar<int64_t>(), 4);
+  model.Train(endless, {.steps = 4});
+  EXPECT_EQ(model.GetVariableValue("global_step").scalar<int64_t>(), 8);
+  ::testing::internal::CaptureStderr();
+  model.Train(endless, {.max_steps = 8});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("Skipping training since max_steps has already saved."));
+  model.Train(endless, {.max_steps = 10});
+  EXPECT_EQ(model.GetVariableValue("global_step").scalar<int64_t>(), 10);
+}
+
+TEST_F(EstimatorTest, SpecsThatLackSomethingAreNamed) {
+  const auto train_with = [this](const std::function<void(EstimatorSpec&)>& spoil) {
+    return MessageOf<InvalidArgumentError>([&] {
+      Make([&](const ModelFnArgs& args) {
+        EstimatorSpec spec = testing::LinearModel(args);
+        spoil(spec);
+        return spec;
+      }).Train(testing::TrainingData);
+    });
+  };
+  EXPECT_THAT(train_with([](EstimatorSpec& spec) { spec.train_op = nullptr; }), HasSubstr("Missing train_op"));
+  EXPECT_THAT(train_with([](EstimatorSpec& spec) { spec.loss = Output(); }), HasSubstr("Missing loss"));
+  EXPECT_THAT(train_with([](EstimatorSpec& spec) { spec.mode = ModeKeys::kEval; }),
+              AllOf(HasSubstr("\"train\""), HasSubstr("\"eval\"")));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([this] {
+        Make([](const ModelFnArgs& args) { return EstimatorSpec{.mode = args.mode}; }).Predict(testing::EvaluationData);
+      }),
+      HasSubstr("Missing predictions"));
+  EXPECT_THROW(Make(nullptr), InvalidArgumentError);
+}
+
+TEST_F(EstimatorTest, BadCallsAreNamed) {
+  Estimator model = Make();
+  EXPECT_THROW(model.Train(testing::TrainingData, {.steps = 1, .max_steps = 2}), InvalidArgumentError);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Train(testing::TrainingData, {.steps = 0}); }),
+              HasSubstr("got 0"));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { model.Evaluate([] { return testing::EvaluationData().Repeat(); }); }),
+      HasSubstr("endless"));
+  EXPECT_THROW(model.Evaluate([] { return testing::EvaluationData().Take(0); }), FailedPreconditionError);
+  EXPECT_THROW(model.GetVariableValue("dense/kernel"), NotFoundError);
+}
+
+TEST_F(EstimatorTest, AFolderOfAnotherModelIsRefusedByName) {
+  Make().Train(testing::TrainingData);
+  const std::string message = MessageOf<NotFoundError>([this] {
+    Make([](const ModelFnArgs& args) {
+      const NameScope scope(args.graph, "other");
+      return testing::LinearModel(args);
+    }).Train(testing::TrainingData);
+  });
+  EXPECT_THAT(message, AllOf(HasSubstr("other/dense/"), HasSubstr("not found in checkpoint")));
+}
+
+TEST_F(EstimatorTest, AnExportHasGraphValuesAndSignature) {
+  Estimator model = Make();
+  const auto serving = [](Graph& graph) {
+    return std::vector<Output>{ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x")};
+  };
+  EXPECT_THROW(model.ExportModel(folder_ / "export", serving), NotFoundError);
+  model.Train(testing::TrainingData);
+  const std::string first = model.ExportModel(folder_ / "export", serving);
+  const std::string second = model.ExportModel(folder_ / "export", serving);
+  EXPECT_NE(first, second);
+  for (const char* file : {"graph.pbtxt", "signature.json", "variables/variables.index"}) {
+    EXPECT_TRUE(std::filesystem::exists(StrCat(second, "/", file))) << file;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::estimator
