@@ -55,15 +55,28 @@ std::vector<std::pair<std::string, std::shared_ptr<Resource>>> ResourceManager::
 }
 
 void ResourceManager::Clear(const std::string& container) {
-  std::vector<std::shared_ptr<Resource>> dropped;  // destroyed without the lock: a destructor may wait
+  std::vector<std::shared_ptr<Resource>> dropped;  // told and destroyed without the lock: a destructor may wait
   const auto first = KeyOf(container, "");
-  MutexLock lock(mu_);
-  auto it = resources_.lower_bound(first);
-  while (it != resources_.end() && it->first.first == first.first) {
-    dropped.push_back(std::move(it->second));
-    it = resources_.erase(it);
+  {
+    MutexLock lock(mu_);
+    auto it = resources_.lower_bound(first);
+    while (it != resources_.end() && it->first.first == first.first) {
+      dropped.push_back(std::move(it->second));
+      it = resources_.erase(it);
+    }
+    epoch_.fetch_add(1, std::memory_order_release);
   }
-  epoch_.fetch_add(1, std::memory_order_release);
+  for (const std::shared_ptr<Resource>& resource : dropped) resource->OnRemoved(first.first);
+}
+
+void ResourceManager::SessionEnded(uint64_t session) {
+  std::vector<std::shared_ptr<Resource>> all;
+  {
+    MutexLock lock(mu_);
+    all.reserve(resources_.size());
+    for (const auto& [key, resource] : resources_) all.push_back(resource);
+  }
+  for (const std::shared_ptr<Resource>& resource : all) resource->OnSessionEnded(session);
 }
 
 void ResourceManager::FailType(const std::string& container, const std::string& name, const Resource& found) {

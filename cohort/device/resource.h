@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,12 @@ class Resource {
   virtual ~Resource() = default;
   // Returns a short text for error messages: "variable 'w'".
   virtual std::string Describe() const = 0;
+  // Called when ResourceManager::Clear has removed the resource from `container`. A resource in which kernels wait ends
+  // their waits with an error. Called without locks, on the thread that calls Clear.
+  virtual void OnRemoved(const std::string& container) { static_cast<void>(container); }
+  // Called when a session has ended on this task, after its steps have ended (ResourceManager::SessionEnded). A
+  // resource that keeps something for a session gives it up.
+  virtual void OnSessionEnded(uint64_t session) { static_cast<void>(session); }
 };
 
 // The resources of one task. Thread-safe. A resource lives as long as the manager or a handle tensor holds it.
@@ -44,8 +51,11 @@ class ResourceManager {
   std::shared_ptr<Resource> Lookup(const std::string& container, const std::string& name) const;
   // Returns all resources of the container, sorted by name.
   std::vector<std::pair<std::string, std::shared_ptr<Resource>>> List(const std::string& container) const;
-  // Removes all resources of a container. A resource lives on as long as a handle holds it.
+  // Removes all resources of a container, and calls OnRemoved of each. A resource lives on as long as a handle holds
+  // it.
   void Clear(const std::string& container);
+  // Calls OnSessionEnded of all resources of all containers.
+  void SessionEnded(uint64_t session);
   // Returns a number that grows with every Clear of any container. A kernel that keeps a handle looks up the resource
   // again when the number has changed.
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }

@@ -29,6 +29,9 @@ void RegisterOps() {
     RegisterControlFlowOps(registry);
     RegisterTensorListOps(registry);
     RegisterCollectiveOps(registry);
+    RegisterQueueOps(registry);
+    RegisterAccumulatorOps(registry);
+    RegisterStepClockOps(registry);
     RegisterActivationOps(registry);
     RegisterSoftmaxOps(registry);
     RegisterNnOps(registry);

@@ -108,6 +108,7 @@ void LocalTask::CloseExecutables(const std::function<bool(const ExecutableKey&)>
 void LocalTask::CloseSession(uint64_t session) {
   CloseExecutables([session](const ExecutableKey& key) { return key.session == session; },
                    Status(Code::kCancelled, "the session was closed"));
+  resources_->resources.SessionEnded(session);
 }
 
 void LocalTask::CloseAll(const Status& why) {

@@ -40,6 +40,14 @@ void Coordinator::RequestStop(std::exception_ptr error) {
   changed_.NotifyAll();
 }
 
+void Coordinator::RequestStop(const Status& error) {
+  try {
+    error.ThrowIfError();
+  } catch (...) {
+    RequestStop(std::current_exception());
+  }
+}
+
 bool Coordinator::WaitForStop(Clock::time_point deadline) {
   MutexLock lock(mu_);
   while (!stop_) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
 
@@ -27,6 +28,8 @@ class COHORT_EXPORT Coordinator {
   // Asks all threads to stop. The first `error` that is not null is kept for exception(); but an OutOfRangeError means
   // a clean end and is not kept.
   void RequestStop(std::exception_ptr error = nullptr) COHORT_EXCLUDES(mu_);
+  // Does the same with an error as a Status. Requires: `error` is not OK.
+  void RequestStop(const Status& error) COHORT_EXCLUDES(mu_);
   // Waits until RequestStop or until `deadline`. Returns true if RequestStop was called.
   bool WaitForStop(std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(mu_);
   // Returns the error that RequestStop has kept, or null if it has kept none.

@@ -26,6 +26,7 @@ std::vector<OpCase> AllOpCases() {
   AddCheckpointCases(cases);
   AddCollectiveCases(cases);
   AddDatasetCases(cases);
+  AddDataFlowCases(cases);
   return cases;
 }
 

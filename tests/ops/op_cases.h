@@ -53,6 +53,7 @@ void AddControlFlowCases(std::vector<OpCase>& cases);
 void AddCheckpointCases(std::vector<OpCase>& cases);
 void AddCollectiveCases(std::vector<OpCase>& cases);
 void AddDatasetCases(std::vector<OpCase>& cases);
+void AddDataFlowCases(std::vector<OpCase>& cases);
 
 // Returns "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);

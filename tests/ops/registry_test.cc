@@ -86,6 +86,14 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2 ResourceSparseApplyKerasAdagrad "
       "ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum ResourceSparseApplyRMSProp SaveV2 "
       "ScalarSummary "
+      // The values come from other steps, or go to them.
+      "AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorNumStale AccumulatorSetGlobalStep "
+      "AccumulatorTakeGradient ConditionalAccumulator FIFOQueueV2 QueueCloseV2 QueueDequeueManyV2 QueueDequeueUpToV2 "
+      "QueueDequeueV2 QueueEnqueueManyV2 QueueEnqueueV2 QueueFailSession QueueIsClosedV2 QueueReset QueueSizeV2 "
+      "RandomShuffleQueueV2 ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated "
+      "ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
+      "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator "
+      "StepClock StepClockJoin StepClockTakeStaleness StepClockTick "
       // The op stops the gradient on purpose.
       "StopGradient "
       // The ops belong to groups: a gradient would belong to the whole group, and not to the graph of one member.

@@ -158,6 +158,9 @@ void RegisterRuntimeKernels(KernelRegistry& registry) {
   registry.RegisterHostFn("_ToDevice", ToDevice, KernelMemory::kEither);
   RegisterFunctionKernels(registry);
   RegisterTensorListKernels(registry);
+  RegisterQueueKernels(registry);
+  RegisterAccumulatorKernels(registry);
+  RegisterStepClockKernels(registry);
   RegisterControlKernels(registry);
 }
 
