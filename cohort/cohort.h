@@ -73,6 +73,7 @@
 #include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
 #include "cohort/registration.h"
+#include "cohort/runtime/debugging.h"
 #include "cohort/runtime/session.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/summary/summary.h"

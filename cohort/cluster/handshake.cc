@@ -79,7 +79,8 @@ void CheckProof(const std::string& proof, const std::string& expected, const Tas
   if (proof.size() == expected.size() && CRYPTO_memcmp(proof.data(), expected.data(), proof.size()) == 0) return;
   throw PermissionDeniedError(StrCat("[handshake] ", NameOf(peer),
                                      " has another job token; give all tasks of a job the "
-                                     "same COHORT_TOKEN or COHORT_TOKEN_FILE"));
+                                     "same COHORT_TOKEN or COHORT_TOKEN_FILE, or, if neither is set, copy "
+                                     "~/.config/cohort/token of one host to the host of each other task"));
 }
 
 void CheckCompatible(const TaskIdentity& mine, const TaskIdentity& theirs, const std::string& expected_task) {

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -41,15 +43,19 @@ bool IsLoopback(const sockaddr* address) {
   return false;
 }
 
-void CheckLoopback(const addrinfo* list, const HostPort& address, bool allow_insecure) {
-  if (allow_insecure) return;
+// `purpose` says what the address is for. `hosts` are the hosts that need a setting, beside all others of the cluster.
+void CheckLoopback(const addrinfo* list, const HostPort& address, const char* purpose, const std::string& hosts,
+                   bool allow_insecure) {
+  if (allow_insecure || EnvironmentAllowsInsecure()) return;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    if (!IsLoopback(entry->ai_addr)) {
-      throw PermissionDeniedError(StrCat("[transport] ", address.host, ":", address.port,
-                                         " is not on loopback and the "
-                                         "connection would not be encrypted; set allow_insecure (--allow_insecure) to "
-                                         "run without TLS on a network that you trust"));
-    }
+    if (IsLoopback(entry->ai_addr)) continue;
+    throw PermissionDeniedError(
+        StrCat("[transport] expected a loopback address ", purpose,
+               ", because there is no TLS yet and the connection would not be encrypted; got ", address.host, ":",
+               address.port, "; if you trust the network, start the task with COHORT_ALLOW_INSECURE=1 before its ",
+               "command, on ", hosts, " and on every other host of the cluster (a program may offer --allow_insecure ",
+               "or set allow_insecure instead), and give all hosts one job token: copy ~/.config/cohort/token of one ",
+               "host to the others, or set COHORT_TOKEN_FILE on each; no certificates are needed, and none are read"));
   }
 }
 
@@ -65,6 +71,14 @@ int TryBind(const addrinfo& entry) {
 }
 
 }  // namespace
+
+bool EnvironmentAllowsInsecure() {
+  const char* text = std::getenv("COHORT_ALLOW_INSECURE");
+  const std::string_view value = text == nullptr ? "" : text;
+  if (value == "1" || value == "true") return true;
+  if (value.empty() || value == "0" || value == "false") return false;
+  throw InvalidArgumentError(StrCat("[transport] expected 1 or 0 in COHORT_ALLOW_INSECURE; got '", value, "'"));
+}
 
 void CheckListenAddress(const HostPort& address, bool allow_insecure) {
   std::string why;
@@ -88,7 +102,7 @@ void CheckListenAddress(const HostPort& address, bool allow_insecure) {
     throw UnavailableError(
         StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ", std::strerror(error)));
   }
-  CheckLoopback(list.get(), address, allow_insecure);
+  CheckLoopback(list.get(), address, "to listen on", StrCat("this host, ", address.host, ","), allow_insecure);
 }
 
 void CheckDialAddress(const HostPort& address, bool allow_insecure) {
@@ -97,7 +111,7 @@ void CheckDialAddress(const HostPort& address, bool allow_insecure) {
   if (list == nullptr) {
     throw UnavailableError(StrCat("[transport] cannot resolve the host '", address.host, "': ", why));
   }
-  CheckLoopback(list.get(), address, allow_insecure);
+  CheckLoopback(list.get(), address, "to connect to", StrCat("this host, on ", address.host), allow_insecure);
 }
 
 }  // namespace cohort

@@ -37,6 +37,17 @@ std::string ChiefOf(const ClusterSpec& cluster) {
   return cluster.has_job(job) && cluster.has_task(job, 0) ? FullTaskName(job, 0).ToString() : "";
 }
 
+// Logs TensorFlow's line for each job: "... for job worker -> {0 -> 172.17.0.2:12345, 1 -> 172.17.0.3:23456}".
+void LogAddresses(const ClusterSpec& cluster) {
+  for (const std::string& job : cluster.jobs()) {
+    std::vector<std::string> tasks;
+    for (const int task : cluster.task_indices(job)) {
+      tasks.push_back(StrCat(task, " -> ", cluster.task_address(job, task)));
+    }
+    LogInfo("server", "Initialize channels for job ", job, " -> {", StrJoin(tasks, ", "), "}");
+  }
+}
+
 // The option, else the seconds in the environment's `variable`, else `otherwise`.
 std::chrono::milliseconds LimitOf(const std::optional<std::chrono::milliseconds>& option, const char* variable,
                                   std::chrono::milliseconds otherwise) {
@@ -113,6 +124,7 @@ void Server::Start() {
   node_ = std::move(node);
   target_ = StrCat(options_.protocol, "://", address);
   ServerDirectory::Global().Add(target_, node_);
+  LogAddresses(cluster_);
   LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")");
 }
 

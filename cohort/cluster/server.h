@@ -23,11 +23,12 @@ struct COHORT_EXPORT ServerOptions {
   // connect_timeout for its collectives. If inter_op_parallelism_threads is set, the constructor logs a warning, once
   // in a process. Other fields are ignored.
   SessionConfig config;
-  bool start = true;            // true: the constructor calls Start
-  std::string bind;             // "host:port" to listen on; "" = the address in the cluster spec
-  bool allow_insecure = false;  // allow connections without TLS to other hosts
-  bool share_memory = true;     // use shared memory for large messages to tasks of the same host and user
-  std::string token;            // "" = JobToken()
+  bool start = true;  // true: the constructor calls Start
+  std::string bind;   // "host:port" to listen on; "" = the address in the cluster spec
+  // Allow connections without TLS to other hosts. The variable COHORT_ALLOW_INSECURE=1 does the same.
+  bool allow_insecure = false;
+  bool share_memory = true;  // use shared memory for large messages to tasks of the same host and user
+  std::string token;         // "" = JobToken()
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};  // a peer that sends no byte for this time is lost
   // Join throws if the chief was connected and has been gone for this time. Zero: never. If not set: as many seconds as

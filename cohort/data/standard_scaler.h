@@ -31,6 +31,11 @@ class COHORT_EXPORT StandardScaler {
   // InverseTransform undoes it. They throw FailedPreconditionError before the first fit, and InvalidArgumentError if
   // the shape of the features is not feature_shape() or the dtype is not a number.
   Tensor Transform(const Tensor& values) const;
+  // Calls Fit(rows) and returns Transform(rows). Throws what they throw.
+  Tensor FitTransform(const Tensor& rows) {
+    Fit(rows);
+    return Transform(rows);
+  }
   Tensor InverseTransform(const Tensor& values) const;
 
   int64_t num_rows() const { return num_rows_; }

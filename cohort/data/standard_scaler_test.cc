@@ -30,6 +30,16 @@ TEST(StandardScalerTest, FitsEachFeature) {
               ::testing::Pointwise(::testing::FloatNear(1e-6f), values));
 }
 
+TEST(StandardScalerTest, FitTransformIsFitAndThenTransform) {
+  const Tensor rows = Tensor::FromValues(std::vector<float>{0, 10, 2, 10, 7, 10}, Shape{3, 2});
+  StandardScaler scaler, same;
+  scaler.Fit(Tensor::FromValues(std::vector<float>{100, 200}, Shape{1, 2}));  // is forgotten
+  const Tensor scaled = scaler.FitTransform(rows);
+  same.Fit(rows);
+  EXPECT_EQ(scaled.ToVector<float>(), same.Transform(rows).ToVector<float>());
+  EXPECT_EQ(scaler.mean(), same.mean());
+}
+
 template <typename T>
 Tensor Rows(const std::vector<int>& values, const Shape& shape) {
   Tensor tensor(kDTypeOf<T>, shape);

@@ -55,9 +55,10 @@ std::vector<LogicalDevice> DeviceConfig::ListLogical(const std::string& device_t
   return devices;
 }
 
-void DeviceConfig::CheckSettable(const char* call) const {
+void DeviceConfig::CheckSettable(const char* what, const char* call) const {
   if (fixed_by_.empty()) return;
-  throw FailedPreconditionError(StrCat("[config] expected ", call, " before devices are used; ", fixed_by_,
+  throw FailedPreconditionError(StrCat("[config] ", what, " cannot be modified after being initialized: expected ",
+                                       call, " before devices are used; ", fixed_by_,
                                        " has fixed them already: call it at the program's start"));
 }
 
@@ -73,7 +74,7 @@ DeviceConfig::Entry& DeviceConfig::Find(const PhysicalDevice& device, const char
 
 void DeviceConfig::SetVisible(const std::vector<PhysicalDevice>& devices, const std::string& device_type) {
   MutexLock lock(mu_);
-  CheckSettable("SetVisibleDevices");
+  CheckSettable("Visible devices", "SetVisibleDevices");
   for (const PhysicalDevice& device : devices) {
     Find(device, "SetVisibleDevices");
     if (IsOf(device, device_type)) continue;
@@ -96,7 +97,7 @@ void DeviceConfig::SetVisible(const std::vector<PhysicalDevice>& devices, const 
 
 void DeviceConfig::SetLogical(const PhysicalDevice& device, int count) {
   MutexLock lock(mu_);
-  CheckSettable("SetLogicalDevices");
+  CheckSettable("Virtual devices", "SetLogicalDevices");
   Entry& entry = Find(device, "SetLogicalDevices");
   if (count < 1) {
     throw InvalidArgumentError(
@@ -107,7 +108,7 @@ void DeviceConfig::SetLogical(const PhysicalDevice& device, int count) {
 
 void DeviceConfig::SetMemoryGrowth(const PhysicalDevice& device, bool) {
   MutexLock lock(mu_);
-  CheckSettable("SetMemoryGrowth");
+  CheckSettable("Physical devices", "SetMemoryGrowth");
   Find(device, "SetMemoryGrowth");
   throw InvalidArgumentError(StrCat("[config] SetMemoryGrowth expected a device with memory of its own; got ",
                                     device.name, ", whose memory is the host's"));

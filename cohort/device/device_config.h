@@ -48,7 +48,8 @@ class DeviceConfig {
     bool visible = true;
     int logical = 0;  // 0: SetLogical was not called; there is one logical device
   };
-  void CheckSettable(const char* call) const COHORT_REQUIRES(mu_);
+  // `what` is TensorFlow's word for what `call` sets.
+  void CheckSettable(const char* what, const char* call) const COHORT_REQUIRES(mu_);
   Entry& Find(const PhysicalDevice& device, const char* call) COHORT_REQUIRES(mu_);
 
   mutable Mutex mu_;

@@ -40,11 +40,14 @@ TEST(DeviceConfigTest, WhatComesAfterTheFirstUseNamesIt) {
   config.Fix("the first session");
   config.Fix("another one");
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { config.SetLogical(kCpu, 2); }),
-              AllOf(HasSubstr("SetLogicalDevices"), HasSubstr("the first session has fixed them")));
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { config.SetVisible({kCpu}, ""); }),
-              HasSubstr("SetVisibleDevices"));
-  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { config.SetMemoryGrowth(kCpu, true); }),
-              HasSubstr("SetMemoryGrowth"));
+              AllOf(HasSubstr("SetLogicalDevices"), HasSubstr("the first session has fixed them"),
+                    HasSubstr("Virtual devices cannot be modified after being initialized")));
+  EXPECT_THAT(
+      MessageOf<FailedPreconditionError>([&] { config.SetVisible({kCpu}, ""); }),
+      AllOf(HasSubstr("SetVisibleDevices"), HasSubstr("Visible devices cannot be modified after being initialized")));
+  EXPECT_THAT(
+      MessageOf<FailedPreconditionError>([&] { config.SetMemoryGrowth(kCpu, true); }),
+      AllOf(HasSubstr("SetMemoryGrowth"), HasSubstr("Physical devices cannot be modified after being initialized")));
   EXPECT_EQ(config.Count("CPU"), 1);
   DeviceConfig listed;
   listed.ListLogical("");

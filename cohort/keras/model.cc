@@ -182,6 +182,16 @@ void Sequential::Add(const SequentialItem& item) {
   if (input && !items_->empty()) {
     throw InvalidArgumentError("[keras/model] expected Input() as the first item of a Sequential; it comes later");
   }
+  if (const std::optional<Shape>& shape = item.layer().input_shape()) {
+    if (!items_->empty()) {
+      throw InvalidArgumentError(
+          StrCat("[keras/model] expected an input_shape only for the first layer of a Sequential; "
+                 "got ",
+                 *shape, " for item ", items_->size(), " of model '", name(), "', a ", item.layer()->class_name(),
+                 "; leave it out"));
+    }
+    Add(Input(*shape, {.dtype = item.layer()->InputDType()}));
+  }
   items_->push_back(item.layer());
 }
 

@@ -156,8 +156,9 @@ class COHORT_EXPORT SequentialItem {
 class COHORT_EXPORT Sequential : public Model {
  public:
   explicit Sequential(const std::vector<SequentialItem>& items = {}, const ModelOptions& options = {});
-  // Adds a layer at the end. Throws FailedPreconditionError if the model is built, and InvalidArgumentError for an
-  // Input() that is not the first item.
+  // Adds a layer at the end. If the first layer has an `input_shape`, adds an Input() of this shape before it. Throws
+  // FailedPreconditionError if the model is built, and InvalidArgumentError for an Input() or a layer with an
+  // `input_shape` that is not the first item.
   void Add(const SequentialItem& item);
   // Builds the model for batches of this shape, [batch, ...]. A call is needed only if the first item is not an Input()
   // and the program needs the weights before it gives the model data. Throws FailedPreconditionError if the model is

@@ -108,6 +108,10 @@ COHORT_EXPORT void AddLocalInitializer(Node* node);
 // LocalVariablesInitializer does so for all local variables, and runs the nodes of AddLocalInitializer. What is added
 // later is not included.
 COHORT_EXPORT Node* GlobalVariablesInitializer(Graph& graph, const NodeName& name = "init");
+// The name that GlobalVariablesInitializer had in TensorFlow until 0.12.
+inline Node* InitializeAllVariables(Graph& graph, const NodeName& name = "init") {
+  return GlobalVariablesInitializer(graph, name);
+}
 COHORT_EXPORT Node* LocalVariablesInitializer(Graph& graph, const NodeName& name = "init_local");
 // Returns the names of the variables that have no value when the step runs: string [n]. n is 0 if all have values.
 // Variables that are added later are not checked.

@@ -29,7 +29,9 @@ struct COHORT_EXPORT SessionConfig {
   // it. The first session or server of the process with a value other than 0 logs a warning.
   int inter_op_parallelism_threads = 0;
   bool allow_soft_placement = false;
-  bool log_device_placement = false;  // one line for each op to stdout when a signature is prepared
+  // One line for each op to stdout when a signature is prepared. debugging::SetLogDevicePlacement sets it for all
+  // sessions.
+  bool log_device_placement = false;
   std::vector<std::string>
       device_filters;  // only tasks that a filter matches, and the default task, are used; empty: all
   std::chrono::milliseconds operation_timeout{0};  // the time limit of each run; 0: no limit

@@ -12,6 +12,7 @@
 #include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/debugging.h"
 #include "cohort/runtime/execution/update_barrier.h"
 #include "cohort/runtime/placement/colocation.h"
 #include "cohort/runtime/placement/placer.h"
@@ -99,7 +100,7 @@ SignatureBuilder::Placed SignatureBuilder::PlaceGraph(PrunedGraph pruned) {
   options.allow_soft_placement = config_.allow_soft_placement;
   options.default_task = view_->default_task();
   const std::vector<const DeviceAttributes*> placement = Place(*pruned.graph, devices, options);
-  if (config_.log_device_placement) {
+  if (config_.log_device_placement || debugging::GetLogDevicePlacement()) {
     std::fputs(PlacementLog(*pruned.graph, placement).c_str(), stdout);
     std::fflush(stdout);
   }

@@ -13,13 +13,12 @@
 
 #include "cohort/cohort.h"
 #include "examples/images.h"
+#include "examples/separable_network.h"
 #include "examples/task.h"
 
 namespace {
 
 using namespace cohort;
-
-constexpr int64_t kValidationImages = 5000;
 
 struct Flags {
   std::string data_dir;
@@ -61,56 +60,19 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   return flags.strategy == "mirrored" ? distribute::Mirrored() : distribute::CentralStorage();
 }
 
-// The first images of the training files are for validation, the others for training. Pixels are scaled by the mean and
-// the deviation of the images for training.
-struct Images {
-  keras::ModelData train, validation, test;
-  int64_t training_examples = 0;
-  bool generated = false;
-};
-
-Images Load(const Flags& flags, bool say) {
-  const data::ImageDataset all = examples::LoadImages(flags.data_dir, say);
-  const auto most = [&](int64_t count) { return flags.max_images > 0 ? std::min(count, flags.max_images) : count; };
-  const int64_t validated = kValidationImages;
-  const int64_t end = validated + most(all.train_labels.num_elements() - validated);
-  data::StandardScaler scaler;
-  scaler.Fit(all.train_images.Slice(validated, end));
-  const auto part = [&](const Tensor& images, const Tensor& labels, int64_t from, int64_t to) {
-    const Tensor scaled = scaler.Transform(images.Slice(from, to));
-    return keras::ModelData(scaled.Reshaped(Shape{to - from, 28, 28, 1}), labels.Slice(from, to));
-  };
-  return {part(all.train_images, all.train_labels, validated, end),
-          part(all.train_images, all.train_labels, 0, most(validated)),
-          part(all.test_images, all.test_labels, 0, most(all.test_labels.num_elements())), end - validated,
-          all.generated};
-}
-
-keras::LayerRef Separable(const Flags& flags, int64_t filters) {
-  return keras::SeparableConv2D(
-      filters, 3,
-      {.padding = "same",
-       .activation = "selu",
-       .depthwise_fans = flags.keras_fans ? keras::DepthwiseFans::kKeras : keras::DepthwiseFans::kTrue});
-}
-
 keras::Sequential Network(const Flags& flags, const distribute::StrategyPtr& strategy) {
-  return keras::Sequential(
-      {keras::Input(Shape{28, 28, 1}), keras::Conv2D(128, 3, {.padding = "same", .activation = "selu"}),
-       Separable(flags, 128), keras::MaxPooling2D(2), Separable(flags, 256), Separable(flags, 256),
-       keras::MaxPooling2D(2), Separable(flags, 512), Separable(flags, 512), keras::MaxPooling2D(2), keras::Flatten(),
-       keras::Dense(512, {.activation = "selu"}), keras::Dense(10, {.activation = "softmax"})},
-      {.dtype_policy = flags.mixed_precision ? "mixed_bfloat16" : "float32",
-       .session = {.intra_op_parallelism_threads = flags.threads},
-       .strategy = strategy});
+  return examples::SeparableNetwork(flags.keras_fans ? keras::DepthwiseFans::kKeras : keras::DepthwiseFans::kTrue,
+                                    {.dtype_policy = flags.mixed_precision ? "mixed_bfloat16" : "float32",
+                                     .session = {.intra_op_parallelism_threads = flags.threads},
+                                     .strategy = strategy});
 }
 
 // Returns SGD with a learning rate that falls to zero at the end of the run, along a cosine, unless it is constant.
-keras::OptimizerPtr Optimizer(const Flags& flags, const Images& images) {
+keras::OptimizerPtr Optimizer(const Flags& flags, const examples::ScaledImages& images) {
   const double by_images = images.generated ? 0.01 : 0.02;  // with generated images 0.02 diverges
   const double rate = flags.learning_rate > 0 ? flags.learning_rate : by_images;
   keras::SGDOptions options = {.learning_rate = rate, .momentum = flags.momentum};
-  const int64_t steps = (images.training_examples + flags.batch_size - 1) / flags.batch_size * flags.epochs;
+  const int64_t steps = (images.train.size() + flags.batch_size - 1) / flags.batch_size * flags.epochs;
   if (!flags.constant_rate && steps > 0) {
     options.learning_rate =
         keras::CosineDecay({.initial_learning_rate = rate, .decay_steps = static_cast<double>(steps)});
@@ -121,7 +83,8 @@ keras::OptimizerPtr Optimizer(const Flags& flags, const Images& images) {
 
 int Run(const Flags& flags) {
   const distribute::StrategyPtr strategy = MakeStrategy(flags);
-  const Images images = Load(flags, strategy->is_chief());
+  const examples::ScaledImages images =
+      examples::LoadScaledImages(flags.data_dir, flags.max_images, strategy->is_chief());
   keras::Sequential model = Network(flags, strategy);
   model.Compile(
       {.optimizer = Optimizer(flags, images), .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
@@ -129,15 +92,15 @@ int Run(const Flags& flags) {
     std::printf("%s: %d replicas\n", strategy->name().c_str(), strategy->num_replicas_in_sync());
     model.Summary();
   }
-  if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train).ToString().c_str());
+  if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train.data()).ToString().c_str());
   std::vector<keras::CallbackPtr> callbacks;
   if (!flags.logdir.empty()) callbacks.push_back(keras::TensorBoard({.log_dir = flags.logdir}));
-  const keras::History history = model.Fit(images.train, {.batch_size = flags.batch_size,
-                                                          .epochs = flags.epochs,
-                                                          .verbose = flags.verbose,
-                                                          .callbacks = callbacks,
-                                                          .validation_data = images.validation});
-  const keras::Logs logs = model.Evaluate(images.test, {.batch_size = 256, .verbose = 0});
+  const keras::History history = model.Fit(images.train.data(), {.batch_size = flags.batch_size,
+                                                                 .epochs = flags.epochs,
+                                                                 .verbose = flags.verbose,
+                                                                 .callbacks = callbacks,
+                                                                 .validation_data = images.validation.data()});
+  const keras::Logs logs = model.Evaluate(images.test.data(), {.batch_size = 256, .verbose = 0});
   if (!strategy->is_chief()) return 0;
   if (!flags.logdir.empty()) {
     history.Plot(flags.logdir + "/curves.svg");

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <map>
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/checkpoint/tensor_bundle.h"
+#include "tests/cluster/example_output.h"
 #include "tests/cluster/launch_fixture.h"
 #include "tools/cohort/port_reservation.h"
 
@@ -20,27 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 using Words = std::vector<std::string>;
-
-struct StepLine {
-  long step;
-  float weight, biase, loss;
-};
-
-// Returns the step lines of the output. Every line that begins like a step line has to be one.
-std::vector<StepLine> StepLines(const std::string& text) {
-  std::vector<StepLine> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind("step: ", 0) != 0) continue;
-    StepLine read{};
-    int end = 0;
-    std::sscanf(line.c_str(), "step: %ld, weight: %f, biase: %f, loss: %f%n", &read.step, &read.weight, &read.biase,
-                &read.loss, &end);
-    EXPECT_EQ(static_cast<size_t>(end), line.size()) << line;
-    lines.push_back(read);
-  }
-  return lines;
-}
 
 class ByHandTest : public LaunchTest {
  protected:

@@ -1,11 +1,14 @@
-// Functions with which tests read the output of the examples.
+// Functions with which tests read the output and the files of programs.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace cohort::testing {
 
@@ -19,6 +22,13 @@ inline double NumberBehind(const std::string& text, const std::string& label) {
   return number;
 }
 
+// Returns the contents of the file, or "" if there is none.
+inline std::string FileText(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
 // Returns the last line that begins with `start`, or "".
 inline std::string LastLineOf(const std::string& text, const std::string& start) {
   std::istringstream in(text);
@@ -27,6 +37,28 @@ inline std::string LastLineOf(const std::string& text, const std::string& start)
     if (line.rfind(start, 0) == 0) last = line;
   }
   return last;
+}
+
+// A line of linear_regression.
+struct StepLine {
+  long step;
+  float weight, biase, loss;
+};
+
+// Returns the step lines that linear_regression has printed. Every line that begins like a step line has to be one.
+inline std::vector<StepLine> StepLines(const std::string& text) {
+  std::vector<StepLine> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("step: ", 0) != 0) continue;
+    StepLine read{};
+    int end = 0;
+    std::sscanf(line.c_str(), "step: %ld, weight: %f, biase: %f, loss: %f%n", &read.step, &read.weight, &read.biase,
+                &read.loss, &end);
+    EXPECT_EQ(static_cast<size_t>(end), line.size()) << line;
+    lines.push_back(read);
+  }
+  return lines;
 }
 
 }  // namespace cohort::testing

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cohort/core/testing/temp_folder.h"
+#include "tests/cluster/example_output.h"
 #include "tests/cluster/launched_program.h"
 
 namespace cohort::testing {
@@ -42,12 +42,6 @@ inline std::vector<WatchedProcess> Watch(const std::vector<pid_t>& pids) {
   std::vector<WatchedProcess> watched;
   for (const pid_t pid : pids) watched.emplace_back(pid);
   return watched;
-}
-
-inline std::string FileText(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 class LaunchTest : public ::testing::Test {

@@ -140,6 +140,19 @@ TEST_F(PlacementLogTest, ASessionOfThisProcessAndSilenceWithoutIt) {
   EXPECT_EQ(Printed(silent, sum), "");
 }
 
+TEST_F(PlacementLogTest, AllSessionsOfThisProcess) {
+  Graph g;
+  const Output sum = ops::Identity(ops::Const(g, 1.0f) + 2.0f, "sum");
+  EXPECT_FALSE(debugging::GetLogDevicePlacement());
+  debugging::SetLogDevicePlacement(true);
+  Session session(g);
+  const std::string printed = Printed(session, sum);
+  debugging::SetLogDevicePlacement(false);
+  EXPECT_THAT(printed, HasSubstr("sum: (Identity): /job:localhost/replica:0/task:0/device:CPU:0\n"));
+  Session silent(g);
+  EXPECT_EQ(Printed(silent, sum), "");
+}
+
 // Tests of the files in the folder that COHORT_DUMP_GRAPHS names.
 class GraphDumpTest : public ::testing::Test {
  protected:

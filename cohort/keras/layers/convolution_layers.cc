@@ -259,13 +259,13 @@ class SeparableConv2DLayer final : public Layer {
 }  // namespace
 
 LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options) {
-  return MakeLayer<Conv2DLayer>(filters, kernel_size, options);
+  return MakeLayer<Conv2DLayer>(filters, kernel_size, options).WithInputShape(options.input_shape);
 }
 LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options) {
-  return MakeLayer<DepthwiseConv2DLayer>(kernel_size, options);
+  return MakeLayer<DepthwiseConv2DLayer>(kernel_size, options).WithInputShape(options.input_shape);
 }
 LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options) {
-  return MakeLayer<SeparableConv2DLayer>(filters, kernel_size, options);
+  return MakeLayer<SeparableConv2DLayer>(filters, kernel_size, options).WithInputShape(options.input_shape);
 }
 
 std::vector<LayerMaker> ConvolutionLayerMakers() {

@@ -218,9 +218,11 @@ LayerTensor Input(const Shape& shape, const InputOptions& options) {
   return LayerTensor(call, 0, layer->spec());
 }
 
-LayerRef Dense(int64_t units, const DenseOptions& options) { return MakeLayer<DenseLayer>(units, options); }
+LayerRef Dense(int64_t units, const DenseOptions& options) {
+  return MakeLayer<DenseLayer>(units, options).WithInputShape(options.input_shape);
+}
 LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options) {
-  return MakeLayer<ActivationLayer>(activation, options);
+  return MakeLayer<ActivationLayer>(activation, options).WithInputShape(options.input_shape);
 }
 LayerRef Dropout(double rate, const DropoutOptions& options) { return MakeLayer<DropoutLayer>(rate, options); }
 LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options) {

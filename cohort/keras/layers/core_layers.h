@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct COHORT_EXPORT DenseOptions {
   Regularizer bias_regularizer;
   std::string name;
   bool trainable = true;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 // Computes activation(x * kernel + bias), with a matrix product: x [batch, ..., in] becomes [batch, ..., units].
 // Weights: kernel [in, units], bias [units].
@@ -35,6 +37,7 @@ COHORT_EXPORT LayerRef Dense(int64_t units, const DenseOptions& options = {});
 
 struct COHORT_EXPORT LayerOptions {
   std::string name;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 COHORT_EXPORT LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 

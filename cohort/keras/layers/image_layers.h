@@ -35,6 +35,7 @@ struct COHORT_EXPORT Conv2DOptions {
   Regularizer bias_regularizer;
   std::string name;
   bool trainable = true;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 // Weights: kernel [rows, columns, channels / groups, filters], bias [filters].
 COHORT_EXPORT LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options = {});
@@ -63,6 +64,7 @@ struct COHORT_EXPORT DepthwiseConv2DOptions {
   DepthwiseFans depthwise_fans = DepthwiseFans::kTrue;
   std::string name;
   bool trainable = true;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 // Convolves each channel with filters of its own: output channel c * multiplier + m depends only on channel c. Weights:
 // kernel [rows, columns, channels, multiplier], bias [channels * multiplier].
@@ -84,6 +86,7 @@ struct COHORT_EXPORT SeparableConv2DOptions {
   DepthwiseFans depthwise_fans = DepthwiseFans::kTrue;
   std::string name;
   bool trainable = true;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 // A depthwise convolution, directly followed by a 1 x 1 convolution, bias and activation. Weights: depthwise_kernel
 // [rows, columns, channels, multiplier], pointwise_kernel [1, 1, channels * multiplier, filters], bias [filters].
@@ -99,6 +102,13 @@ struct COHORT_EXPORT Pooling2DOptions {
 // not those of the padding.
 COHORT_EXPORT LayerRef MaxPooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
 COHORT_EXPORT LayerRef AveragePooling2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {});
+// Keras's other names of the two. Summaries and files have the names above, as Keras's have.
+inline LayerRef MaxPool2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {}) {
+  return MaxPooling2D(pool_size, options);
+}
+inline LayerRef AvgPool2D(RowsColumns pool_size = 2, const Pooling2DOptions& options = {}) {
+  return AveragePooling2D(pool_size, options);
+}
 
 struct COHORT_EXPORT GlobalPooling2DOptions {
   bool keepdims = false;  // true: the result is [batch, 1, 1, channels]

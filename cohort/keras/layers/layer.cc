@@ -120,10 +120,27 @@ Output CallContext::SumOverReplicas(Output value) const {
   return replica == nullptr ? value : replica->AllReduce(distribute::Reduction::kSum, value);
 }
 
+namespace {
+
+// Throws unless `layer`, which was made for examples of `shape`, gets such examples.
+void CheckInputShape(const Layer& layer, const Shape& shape, const std::vector<LayerInput>& inputs) {
+  if (inputs.size() == 1 && inputs[0].shape.rank() >= 1 &&
+      shape.IsCompatibleWith(inputs[0].shape.Sub(1, inputs[0].shape.rank()))) {
+    return;
+  }
+  std::vector<Shape> got;
+  for (const LayerInput& input : inputs) got.push_back(input.shape);
+  throw InvalidArgumentError(StrCat("[keras/layer] expected one input of examples of the input_shape ", shape,
+                                    " for a ", layer.class_name(), "; got ", StrJoin(got, ", ")));
+}
+
+}  // namespace
+
 std::vector<LayerTensor> LayerRef::Apply(const std::vector<LayerTensor>& inputs) const {
   std::vector<LayerInput> specs;
   specs.reserve(inputs.size());
   for (const LayerTensor& input : inputs) specs.push_back({input.dtype(), input.shape()});
+  if (input_shape_) CheckInputShape(*layer_, *input_shape_, specs);
   const auto call = std::make_shared<const LayerCall>(LayerCall{*this, inputs});
   std::vector<LayerTensor> results;
   for (const LayerInput& spec : InferOutputs(*layer_, specs)) {

@@ -212,6 +212,15 @@ class COHORT_EXPORT LayerRef {
   const Layer* operator->() const { return layer_.get(); }
   const std::shared_ptr<const Layer>& ptr() const { return layer_; }
   const WeightOrigin& origin() const { return origin_; }
+  // The shape of one example that the layer was made for (`input_shape` of its options), if it was given. A Sequential
+  // that begins with the layer takes examples of this shape. Apply throws InvalidArgumentError for other examples.
+  const std::optional<Shape>& input_shape() const { return input_shape_; }
+  // Returns a handle of the same layer, with another input_shape().
+  LayerRef WithInputShape(const std::optional<Shape>& shape) const {
+    LayerRef same = *this;
+    same.input_shape_ = shape;
+    return same;
+  }
   bool trainable() const { return layer_->trainable(); }
   void SetTrainable(bool trainable) const { layer_->SetTrainable(trainable); }
 
@@ -224,6 +233,7 @@ class COHORT_EXPORT LayerRef {
  private:
   std::shared_ptr<const Layer> layer_;
   WeightOrigin origin_;
+  std::optional<Shape> input_shape_;
 };
 
 // One application of a layer.

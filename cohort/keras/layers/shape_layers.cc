@@ -105,11 +105,13 @@ class ConcatenateLayer final : public Layer {
 
 }  // namespace
 
-LayerRef Flatten(const LayerOptions& options) { return MakeLayer<FlattenLayer>(options); }
-LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options) {
-  return MakeLayer<ReshapeLayer>(target, options);
+LayerRef Flatten(const LayerOptions& options) {
+  return MakeLayer<FlattenLayer>(options).WithInputShape(options.input_shape);
 }
-LayerRef Add(const LayerOptions& options) { return MakeLayer<AddLayer>(options); }
+LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options) {
+  return MakeLayer<ReshapeLayer>(target, options).WithInputShape(options.input_shape);
+}
+LayerRef Add(const LayerOptions& options) { return MakeLayer<AddLayer>(options).WithInputShape(options.input_shape); }
 LayerRef Concatenate(const ConcatenateOptions& options) { return MakeLayer<ConcatenateLayer>(options); }
 
 std::vector<LayerMaker> ShapeLayerMakers() {

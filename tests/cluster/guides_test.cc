@@ -1,0 +1,326 @@
+// Runs the commands of guides 000 and 004 as they are typed there, each in the network of its host and in a folder of
+// its own. A command's `python NAME.py` stands for our program; only variables of the environment are added. Further
+// runs have flags that make them short, so that they can end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing/temp_folder.h"
+#include "tests/cluster/example_output.h"
+#include "tests/cluster/host_network.h"
+#include "tests/cluster/launched_program.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+using Words = std::vector<std::string>;
+
+// Replaces `from`, which has to occur, by `to`.
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " in " << text;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// Returns the lines, among them those that a progress bar has drawn over each other.
+Words Lines(std::string text) {
+  std::replace(text.begin(), text.end(), '\r', '\n');
+  Words lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+Words LinesWith(const std::string& text, const std::string& part) {
+  Words found;
+  for (const std::string& line : Lines(text)) {
+    if (line.find(part) != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
+class GuideTest : public ::testing::Test {
+ protected:
+  explicit GuideTest(Words addresses) : addresses_(std::move(addresses)) {}
+
+  // Root's networks have to work: an exception fails the test.
+  void SetUp() override {
+    if (const std::string why = WhyNoNetworks(); !why.empty()) GTEST_SKIP() << why;
+    network_.emplace(addresses_);
+  }
+  // Types `command` on the host. The terminal has no settings of the machine that runs the test, its home and working
+  // folder are of this host alone, and its environment has `variables` in addition.
+  LaunchedProgram& Type(const std::string& host, const std::string& command, const Words& variables) {
+    const std::string folder = File(host);
+    std::filesystem::create_directories(folder);
+    Words words{"/usr/bin/env", "HOME=" + folder, "LC_ALL=C"};
+    for (const char* name : {"TF_CONFIG", "COHORT_TOKEN", "COHORT_TOKEN_FILE", "XDG_CONFIG_HOME", "COHORT_DATA_DIR",
+                             "COHORT_ALLOW_INSECURE"}) {
+      words.insert(words.begin() + 1, {"-u", name});
+    }
+    words.insert(words.end(), variables.begin(), variables.end());
+    words.insert(words.end(), {"/bin/sh", "-c", command});
+    const auto in_child = [&, this] {
+      network_->host(host).Enter();
+      if (chdir(folder.c_str()) != 0) _exit(126);
+    };
+    return *programs_.emplace_back(std::make_unique<LaunchedProgram>(words, in_child));
+  }
+  // Ends what the guide's reader ends with Ctrl-C.
+  void Interrupt() {
+    for (const auto& program : programs_) program->Signal(SIGINT);
+    for (const auto& program : programs_) EXPECT_EQ(program->Wait(), 128 + SIGINT) << program->err();
+  }
+  std::string Output() {
+    std::string text;
+    for (const auto& program : programs_) text += program->out() + program->err() + "----\n";
+    return text;
+  }
+
+  std::string File(const std::string& name) const { return folder_ / name; }
+
+  const Words insecure_{"COHORT_ALLOW_INSECURE=1", "COHORT_TOKEN=guide"};
+
+ private:
+  const TempFolder folder_;
+  const Words addresses_;
+  std::optional<HostNetwork> network_;
+  std::vector<std::unique_ptr<LaunchedProgram>> programs_;  // they end before their network
+};
+
+// ---------------------------------------------------------------------------------------------------- guide-000
+
+constexpr char kHost42[] = "192.168.100.42", kHost253[] = "192.168.100.253";
+
+// The guide's three commands.
+constexpr char kTypePs[] =
+    "CUDA_VISIBLE_DEVICES='' python distribute.py --ps_hosts=192.168.100.42:2222 "
+    "--worker_hosts=192.168.100.42:2224,192.168.100.253:2225 --job_name=ps --task_index=0";
+constexpr char kTypeWorker0[] =
+    "CUDA_VISIBLE_DEVICES=0 python distribute.py --ps_hosts=192.168.100.42:2222 "
+    "--worker_hosts=192.168.100.42:2224,192.168.100.253:2225 --job_name=worker --task_index=0";
+constexpr char kTypeWorker1[] =
+    "CUDA_VISIBLE_DEVICES=0 python distribute.py --ps_hosts=192.168.100.42:2222 "
+    "--worker_hosts=192.168.100.42:2224,192.168.100.253:2225 --job_name=worker --task_index=1";
+
+class Guide000Test : public GuideTest {
+ protected:
+  Guide000Test() : GuideTest({kHost42, kHost253}) {}
+
+  LaunchedProgram& Distribute(const std::string& host, const std::string& command, const Words& variables,
+                              const std::string& flags = "") {
+    // With `exec`, signals reach the program and not the shell.
+    return Type(host,
+                Replaced(command, "python distribute.py", std::string("exec ") + LINEAR_REGRESSION_PROGRAM) + flags,
+                variables);
+  }
+};
+
+// The guide's run takes a million steps, so it is watched until both workers have printed lines.
+TEST_F(Guide000Test, TheCommandsAsTyped) {
+  Distribute(kHost42, kTypePs, insecure_);
+  auto& chief = Distribute(kHost42, kTypeWorker0, insecure_);
+  auto& worker = Distribute(kHost253, kTypeWorker1, insecure_);
+  for (LaunchedProgram* program : {&chief, &worker}) {
+    ASSERT_TRUE(program->WaitForText("step: ", 2)) << Output();
+  }
+  Interrupt();
+  for (LaunchedProgram* program : {&chief, &worker}) {
+    const Words lines = LinesWith(program->out(), "step: ");
+    EXPECT_THAT(lines, Each(MatchesRegex("step: [0-9]+000, weight: -?[0-9]+\\.[0-9]{6}, biase: -?[0-9]+\\.[0-9]{6}, "
+                                         "loss: [0-9]+\\.[0-9]{6}")));
+  }
+  EXPECT_TRUE(std::filesystem::is_directory(File(kHost42) + "/checkpoint"));
+  EXPECT_FALSE(std::filesystem::exists(File(kHost253) + "/checkpoint"));  // only the chief writes
+}
+
+TEST(GuideReadmeTest, ShowsTheCommandsThatAreTested) {
+  const std::string text = FileText(std::string(GUIDES_FOLDER) + "/000_parameter_servers/README.md");
+  for (const char* typed : {kTypePs, kTypeWorker0, kTypeWorker1}) {
+    EXPECT_THAT(text, HasSubstr("\n" + Replaced(typed, "python distribute.py", "distribute") + "\n"));
+  }
+  EXPECT_THAT(text, HasSubstr("export COHORT_ALLOW_INSECURE=1"));
+}
+
+// The same commands with a larger learning rate and fewer steps.
+TEST_F(Guide000Test, TrainingFindsWeight2AndBias10) {
+  const std::string flags = " --learning_rate=0.01 --steps_to_validate=50 --max_steps=3000";
+  auto& ps = Distribute(kHost42, kTypePs, insecure_, flags);
+  auto& worker = Distribute(kHost253, kTypeWorker1, insecure_, flags);
+  ASSERT_TRUE(worker.WaitForText("Waiting for model to be ready")) << Output();  // otherwise it may start too late
+  auto& chief = Distribute(kHost42, kTypeWorker0, insecure_, flags);
+  for (LaunchedProgram* program : {&ps, &chief, &worker}) EXPECT_EQ(program->Wait(), 0) << Output();
+  std::vector<StepLine> lines = StepLines(chief.out());
+  const std::vector<StepLine> others = StepLines(worker.out());
+  lines.insert(lines.end(), others.begin(), others.end());
+  ASSERT_GE(lines.size(), 2u) << Output();
+  const auto by_step = [](const StepLine& a, const StepLine& b) { return a.step < b.step; };
+  const StepLine first = *std::min_element(lines.begin(), lines.end(), by_step);
+  const StepLine last = *std::max_element(lines.begin(), lines.end(), by_step);
+  EXPECT_GT(std::abs(first.biase - 10), 0.5f);  // 50 to 100 steps of 0.01 leave a third of the distance or more
+  EXPECT_NEAR(last.weight, 2, 0.2);
+  EXPECT_NEAR(last.biase, 10, 0.2);
+}
+
+TEST_F(Guide000Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
+  auto& ps = Distribute(kHost42, kTypePs, {});
+  EXPECT_EQ(ps.Wait(), 1);
+  EXPECT_THAT(ps.err(), AllOf(HasSubstr("PermissionDenied"), HasSubstr("got 192.168.100.42:2222"),
+                              HasSubstr("COHORT_ALLOW_INSECURE=1 before its command, on this host, 192.168.100.42,"),
+                              HasSubstr("~/.config/cohort/token"), HasSubstr("no certificates are needed")));
+}
+
+// Each host has made a token of its own.
+TEST_F(Guide000Test, HostsWithDifferentTokensAreToldToShareOne) {
+  const Words variables{"COHORT_ALLOW_INSECURE=1"};
+  auto& ps = Distribute(kHost42, kTypePs, variables);
+  ASSERT_TRUE(ps.WaitForText("Started server with target: grpc://192.168.100.42:2222")) << Output();
+  auto& refused = Distribute(kHost253, kTypeWorker1, variables);
+  EXPECT_EQ(refused.Wait(), 1) << Output();
+  EXPECT_THAT(refused.err(), AllOf(HasSubstr("PermissionDenied"), HasSubstr("192.168.100.42:2222"),
+                                   HasSubstr("another job token"), HasSubstr("~/.config/cohort/token")));
+  // What the message asks for is enough.
+  const std::string token = "/.config/cohort/token";
+  std::filesystem::copy_file(File(kHost42) + token, File(kHost253) + token,
+                             std::filesystem::copy_options::overwrite_existing);
+  auto& taken = Distribute(kHost253, kTypeWorker1, variables);
+  EXPECT_TRUE(taken.WaitForText("Waiting for model to be ready")) << Output();
+}
+
+// ---------------------------------------------------------------------------------------------------- guide-004
+
+constexpr char kHost2[] = "172.17.0.2", kHost3[] = "172.17.0.3";
+
+// The guide's lines, with any numbers in them.
+constexpr char kEpochLine[] =
+    "[0-9]+/[0-9]+ \\[=+\\] - [0-9]+s [0-9]+m?s/step - loss: [0-9]+\\.[0-9]{4} - accuracy: [01]\\.[0-9]{4} *";
+
+class Guide004Test : public GuideTest {
+ protected:
+  Guide004Test() : GuideTest({kHost2, kHost3}) {}
+
+  // Types the guide's command, such as "python baseline.py".
+  LaunchedProgram& Python(const std::string& host, const std::string& program, const std::string& flags,
+                          const Words& variables = {}) {
+    Words all{"COHORT_PROGRESS=bar"};
+    all.insert(all.end(), variables.begin(), variables.end());
+    return Type(host, std::string("exec ") + GUIDE_004_FASHION_MNIST_PROGRAM + " --program=" + program + flags, all);
+  }
+  static void ExpectTheGuidesSummary(const std::string& out) {
+    for (const char* line :
+         {"Model: \"sequential\"", "Layer (type)                 Output Shape              Param #   ",
+          "conv2d (Conv2D)              (None, 28, 28, 128)       1280      ",
+          "separable_conv2d (SeparableC (None, 28, 28, 128)       17664     ",
+          "max_pooling2d (MaxPooling2D) (None, 14, 14, 128)       0         ",
+          "separable_conv2d_1 (Separabl (None, 14, 14, 256)       34176     ",
+          "separable_conv2d_2 (Separabl (None, 14, 14, 256)       68096     ",
+          "max_pooling2d_1 (MaxPooling2 (None, 7, 7, 256)         0         ",
+          "separable_conv2d_3 (Separabl (None, 7, 7, 512)         133888    ",
+          "separable_conv2d_4 (Separabl (None, 7, 7, 512)         267264    ",
+          "max_pooling2d_2 (MaxPooling2 (None, 3, 3, 512)         0         ",
+          "flatten (Flatten)            (None, 4608)              0         ",
+          "dense (Dense)                (None, 512)               2359808   ",
+          "dense_1 (Dense)              (None, 10)                5130      ", "Total params: 2,887,306",
+          "Trainable params: 2,887,306", "Non-trainable params: 0"}) {
+      EXPECT_THAT(out, HasSubstr(std::string(line) + "\n"));
+    }
+  }
+  static void ExpectEpochs(const std::string& out, int epochs) {
+    const std::string of = "/" + std::to_string(epochs);
+    for (int i = 1; i <= epochs; ++i) EXPECT_THAT(out, HasSubstr("Epoch " + std::to_string(i) + of + "\n"));
+    Words ends = LinesWith(out, "/step - loss: ");
+    EXPECT_THAT(ends, AllOf(SizeIs(epochs), Each(MatchesRegex(kEpochLine)))) << out;
+  }
+
+  static constexpr char kShort[] = " --epochs=2 --steps_per_epoch=2 --batch_size=8 --max_images=64 --threads=1";
+};
+
+TEST_F(Guide004Test, Baseline) {
+  auto& program = Python(kHost2, "baseline", kShort);
+  ASSERT_EQ(program.Wait(), 0) << Output();
+  EXPECT_THAT(program.out(),
+              AllOf(ContainsRegex("the num of gpu [0-9]+\n"), ContainsRegex("the num of logical gpu [0-9]+\n")));
+  ExpectTheGuidesSummary(program.out());
+  ExpectEpochs(program.out(), 2);
+  EXPECT_THAT(program.out(), Not(HasSubstr("val_")));  // no validation data
+}
+
+TEST_F(Guide004Test, SingleMachineMultiGpu) {
+  auto& program = Python(kHost2, "single_machine_multi_gpu", std::string(kShort) + " --curves=curves.svg");
+  ASSERT_EQ(program.Wait(), 0) << Output();
+  ExpectTheGuidesSummary(program.out());
+  // The guide asks for history['val_accuracy'], which is there if there is validation data.
+  EXPECT_THAT(LinesWith(program.out(), "history:"),
+              ::testing::ElementsAre("history: loss accuracy val_loss val_accuracy"));
+  EXPECT_THAT(FileText(File(kHost2) + "/curves.svg"), AllOf(HasSubstr(">accuracy<"), HasSubstr(">validation<")));
+  EXPECT_THAT(program.err(), HasSubstr("MirroredStrategy"));
+}
+
+// The first worker waits for the second, and they train together.
+TEST_F(Guide004Test, TwoMachines) {
+  auto& first = Python(kHost2, "two_machine_worker01", kShort, insecure_);
+  ASSERT_TRUE(first.WaitForText("still waits for rank 1 (/job:worker/replica:0/task:1)")) << Output();
+  const std::string channels = "Initialize channels for job worker -> {0 -> 172.17.0.2:12345, 1 -> 172.17.0.3:23456}";
+  EXPECT_THAT(first.err(),
+              AllOf(HasSubstr(channels), HasSubstr("Started server with target: grpc://172.17.0.2:12345")));
+  EXPECT_THAT(first.out(), Not(HasSubstr("Epoch")));
+  auto& second = Python(kHost3, "two_machine_worker02", kShort, insecure_);
+  for (LaunchedProgram* program : {&first, &second}) {
+    ASSERT_EQ(program->Wait(), 0) << Output();
+    ExpectTheGuidesSummary(program->out());
+  }
+  EXPECT_THAT(second.err(), AllOf(HasSubstr(channels), HasSubstr("Started server with target: grpc://172.17.0.3:23456"),
+                                  HasSubstr("AUTO sharding policy will apply DATA sharding policy")));
+  ExpectEpochs(first.out(), 2);
+}
+
+// As typed, an epoch has 214 steps, so the run is watched until it trains.
+TEST_F(Guide004Test, TwoMachinesAsTyped) {
+  auto& first = Python(kHost2, "two_machine_worker01", "", insecure_);
+  auto& second = Python(kHost3, "two_machine_worker02", "", insecure_);
+  ASSERT_TRUE(second.WaitForText("Non-trainable params: 0")) << Output();
+  ASSERT_TRUE(first.WaitForText("Epoch 1/10\n")) << Output();
+  ASSERT_TRUE(first.WaitForText("/214 [")) << Output();
+  Interrupt();
+}
+
+TEST_F(Guide004Test, SettingsAfterTheStrategyAreTheGuidesErrors) {
+  for (const auto& [setting, message] : {std::pair{"visible", "Visible devices"}, {"growth", "Physical devices"}}) {
+    auto& program = Python(kHost2, "two_machine_worker01", std::string(" --too_late=") + setting, insecure_);
+    EXPECT_EQ(program.Wait(), 1) << Output();
+    EXPECT_THAT(program.err(), AllOf(HasSubstr("Started server with target: grpc://172.17.0.2:12345"),
+                                     HasSubstr(std::string(message) + " cannot be modified after being initialized")));
+  }
+}
+
+// The guide's accuracy of 0.1 comes from Keras's fans of depthwise kernels, which the check of the signal names.
+TEST_F(Guide004Test, KerasFansGiveTheGuidesResult) {
+  auto& program = Python(kHost2, "baseline", std::string(kShort) + " --keras_fans");
+  ASSERT_EQ(program.Wait(), 0) << Output();
+  EXPECT_NEAR(NumberBehind(program.out(), "loss: "), 2.3026, 0.01);
+  EXPECT_THAT(program.err(), HasSubstr("depthwise"));
+}
+
+}  // namespace
+}  // namespace cohort::testing
