@@ -80,6 +80,7 @@
 #include "cohort/train/coordinator.h"
 #include "cohort/train/device_setter.h"
 #include "cohort/train/hooks/hooks.h"
+#include "cohort/train/hooks/input_pipeline_hook.h"
 #include "cohort/train/learning_rate.h"
 #include "cohort/train/monitored_session.h"
 #include "cohort/train/optimizer.h"

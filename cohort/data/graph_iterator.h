@@ -18,8 +18,8 @@ inline constexpr int64_t kMaxGraphSourceBytes = int64_t{1} << 30;
 
 struct COHORT_EXPORT GraphIteratorOptions {
   std::string name = "Iterator";  // name of the handle's node, made unique under the current name scope
-  // Iterators with the same shared name on one task are one iterator, also those of other sessions. "": the name of the
-  // handle's node.
+  // Iterators with the same shared name on one task are one iterator, also those of other sessions; it stays on the
+  // task until the task ends. "": the iterator belongs to its session, and ends with it.
   std::string shared_name = "";
 };
 

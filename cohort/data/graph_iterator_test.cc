@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/data/serialize.h"
@@ -280,6 +281,7 @@ TEST_F(GraphIteratorTest, ADatasetOfOtherElementsIsRefused) {
   const GraphIterator floats =
       MakeGraphIterator(graph_, Dataset::FromTensors({Tensor::Scalar(1.0f)}), {.name = "floats"});
   Node* wrong = graph_.Op("MakeIterator").Input(floats.initializer()->input(0)).Input(numbers.handle()).Finish();
+  const GraphIterator named = MakeGraphIterator(graph_, Dataset::Range(3), {.name = "n", .shared_name = "numbers"});
   const GraphIterator same_name = MakeGraphIterator(graph_, Dataset::FromTensors({Tensor::Scalar(1.0f)}),
                                                     {.name = "other", .shared_name = "numbers"});
   const GraphIterator read_as_float(numbers.handle(), nullptr, floats.element_spec());
@@ -292,6 +294,7 @@ TEST_F(GraphIteratorTest, ADatasetOfOtherElementsIsRefused) {
   EXPECT_EQ(Take(session, next), 0);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(as_float); }),
               AllOf(HasSubstr("(float32[])"), HasSubstr("(int64[])")));
+  session.Run(named.initializer());
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(same_name.initializer()); }),
               AllOf(HasSubstr("'numbers'"), HasSubstr("shared_name")));
 }
@@ -321,7 +324,9 @@ TEST_F(GraphIteratorTest, AGraphDefKeepsTheIterator) {
   const GraphIterator iterator = MakeGraphIterator(
       graph_, Dataset::FromTensorSlices({Tensor::Vector<std::string>({"a", std::string("b\0c", 3)})}));
   const Output next = iterator.GetNext()[0];
+  const Output number = MakeGraphIterator(graph_, Dataset::Range(3)).GetNext()[0];  // has no tensors
   const std::unique_ptr<Graph> copy = ParseGraphDef(SerializeGraphDef(graph_));
+  EXPECT_EQ(copy->FindOutput(number.name()).dtype(), DType::kInt64);
   Session session(*copy);
   session.Run(copy->FindNode(iterator.initializer()->name()));
   const Output copied = copy->FindOutput(next.name());
@@ -330,13 +335,32 @@ TEST_F(GraphIteratorTest, AGraphDefKeepsTheIterator) {
   EXPECT_EQ(session.Run(copied).scalar<std::string>(), std::string("b\0c", 3));
 }
 
+// The elements lie in host memory, and the plan copies them to where they are used.
+TEST_F(GraphIteratorTest, FeedsADeviceThatHasAMemoryOfItsOwn) {
+  RegisterTestBackend();
+  const DeviceScope device(graph_, "/device:TEST:0");
+  const Tensor rows = Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape{3, 2});
+  const GraphIterator iterator = MakeGraphIterator(graph_, Dataset::FromTensorSlices({rows}).Batch(2));
+  const Output doubled = iterator.GetNext()[0] * 2.0f;
+  const GraphOptional next = iterator.GetNextAsOptional();
+  const Output halved = next.GetValue()[0] * 0.5f, has = next.HasValue();
+  SessionConfig config;
+  config.device_count["TEST"] = 1;
+  Session session(graph_, "", config);
+  session.Run(iterator.initializer());
+  EXPECT_EQ(session.Run(doubled).ToVector<float>(), (std::vector<float>{2, 4, 6, 8}));
+  EXPECT_EQ(session.Run(halved).ToVector<float>(), (std::vector<float>{2.5, 3}));
+  EXPECT_FALSE(session.Run(has).scalar<bool>());
+  EXPECT_THROW(session.Run(doubled), OutOfRangeError);
+}
+
 class GraphIteratorClusterTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(kAllRegistered); }
   // Makes an iterator on the worker.
-  GraphIterator OnWorker(const Dataset& dataset) {
+  GraphIterator OnWorker(const Dataset& dataset, const std::string& shared_name = "") {
     const DeviceScope worker(graph_, "/job:worker/task:0");
-    return MakeGraphIterator(graph_, dataset);
+    return MakeGraphIterator(graph_, dataset, {.shared_name = shared_name});
   }
   Graph graph_;
 };
@@ -358,11 +382,29 @@ TEST_F(GraphIteratorClusterTest, TheDatasetRunsOnTheTaskOfTheIterator) {
   session.Run(init);
   EXPECT_EQ(session.Run(sum).scalar<float>(), 2.0f * 3);
   EXPECT_EQ(session.Run(sum).scalar<float>(), 2.0f * 7);
-  // The iterator is the worker's: another session goes on where this one is.
-  Session other(graph_, cluster.target("worker", 0));
-  EXPECT_EQ(other.Run(sum).scalar<float>(), 2.0f * 11);
+  {  // Another session has an iterator of its own.
+    Session other(graph_, cluster.target("worker", 0));
+    EXPECT_THROW(other.Run(sum), FailedPreconditionError);
+    other.Run(init);
+    EXPECT_EQ(other.Run(sum).scalar<float>(), 2.0f * 3);
+  }
+  EXPECT_EQ(session.Run(sum).scalar<float>(), 2.0f * 11);
   EXPECT_THAT(MessageOf<OutOfRangeError>([&] { session.Run(sum); }),
               AllOf(HasSubstr("End of sequence"), HasSubstr("/job:worker/replica:0/task:0")));
+}
+
+TEST_F(GraphIteratorClusterTest, SessionsShareAnIteratorByItsName) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  const GraphIterator iterator = OnWorker(Dataset::Range(9), "shared");
+  const Output next = iterator.GetNext()[0];
+  auto first = std::make_unique<Session>(graph_, cluster.target("ps", 0));
+  Session second(graph_, cluster.target("worker", 0));
+  first->Run(iterator.initializer());
+  EXPECT_EQ(Take(*first, next), 0);
+  EXPECT_EQ(Take(second, next), 1);
+  EXPECT_EQ(Take(*first, next), 2);
+  first.reset();
+  EXPECT_EQ(Take(second, next), 3);
 }
 
 TEST_F(GraphIteratorClusterTest, ClosedSessionsAndLostTasksEndAStepThatWaits) {
@@ -373,6 +415,7 @@ TEST_F(GraphIteratorClusterTest, ClosedSessionsAndLostTasksEndAStepThatWaits) {
   session.Run(iterator.initializer());
   {
     Session closed(graph_, cluster.target("ps", 0));
+    closed.Run(iterator.initializer());
     std::promise<Status> ended;
     closed.RunAsync({{}, {next}, {}, {}}, [&](const Status& status, const RunResults&) { ended.set_value(status); });
     closed.Close();

@@ -43,6 +43,13 @@ class AttrInference {
     for (const auto& [name, value] : attrs) origin_[name] = "the caller";
   }
 
+  // Makes an empty list without a type, which a GraphDef gives, a list of dtypes.
+  void GiveType(const std::string& attr) {
+    const auto it = attrs_.find(attr);
+    const auto* none = it == attrs_.end() ? nullptr : it->second.get<std::vector<int64_t>>();
+    if (none != nullptr && none->empty()) it->second = std::vector<DType>();
+  }
+
   void Set(const std::string& attr, AttrValue value, const std::string& input, const char* property) {
     const auto [it, added] = attrs_.emplace(attr, value);
     if (added) {
@@ -248,6 +255,7 @@ void NodeBuilder::InferAttrs(const OpDef& op, Node& node) {
     if (!arg.type_list_attr.empty()) {
       std::vector<DType> dtypes;
       for (const cohort::Output& value : values) dtypes.push_back(value.dtype());
+      inference.GiveType(arg.type_list_attr);
       inference.Set(arg.type_list_attr, std::move(dtypes), arg.name, "dtypes");
       continue;
     }

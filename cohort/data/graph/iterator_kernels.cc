@@ -18,6 +18,10 @@ using data::ElementSpec;
 using data::IteratorResource;
 using data::RunAnswer;
 using data::SerializedDataset;
+using data::SessionIterators;
+
+// The name of the resource that knows the iterators without a shared name.
+constexpr char kSessionIterators[] = "_session_iterators";
 
 struct DatasetValue final : VariantValue {
   explicit DatasetValue(SerializedDataset dataset) : serialized(std::move(dataset)) {}
@@ -67,25 +71,30 @@ class IteratorHandleKernel final : public OpKernel {
  public:
   explicit IteratorHandleKernel(const KernelConstruction& c)
       : container_(c.attr<std::string>("container")),
-        name_(c.attr<std::string>("shared_name")),
-        spec_(SpecOfKernel(c)) {
-    if (name_.empty()) name_ = c.node.name();
-  }
+        shared_name_(c.attr<std::string>("shared_name")),
+        name_(shared_name_.empty() ? c.node.name() : shared_name_),
+        spec_(SpecOfKernel(c)) {}
   void Compute(KernelContext& ctx) override {
     ResourceManager& resources = ctx.device().resources();
     const int64_t epoch = resources.epoch();  // read before the look-up, so that a later Clear is seen the next time
     MutexLock lock(mu_);
     if (!handle_.defined() || epoch != epoch_) {
-      handle_ = MakeResourceHandle(Find(resources));
+      handle_ = MakeResourceHandle(Find(resources, ctx.step().origin));
       epoch_ = epoch;
     }
     ctx.SetOutput(0, handle_);
   }
 
  private:
-  std::shared_ptr<IteratorResource> Find(ResourceManager& resources) const {
-    auto iterator = resources.LookupOrCreate<IteratorResource>(
-        container_, name_, [&] { return std::make_shared<IteratorResource>(name_, spec_); });
+  std::shared_ptr<IteratorResource> Find(ResourceManager& resources, const StepOrigin* session) const {
+    const auto make = [&] { return std::make_shared<IteratorResource>(name_, spec_); };
+    const auto iterator =
+        shared_name_.empty()
+            ? resources
+                  .LookupOrCreate<SessionIterators>(container_, kSessionIterators,
+                                                    [] { return std::make_shared<SessionIterators>(); })
+                  ->Find(session, name_, make)
+            : resources.LookupOrCreate<IteratorResource>(container_, shared_name_, make);
     if (!data::IsCompatible(iterator->spec(), spec_)) {
       throw InvalidArgumentError(StrCat("[iterator] expected iterator '", name_, "' with elements ",
                                         data::ToString(spec_), "; the task has one with elements ",
@@ -95,7 +104,8 @@ class IteratorHandleKernel final : public OpKernel {
   }
 
   const std::string container_;
-  std::string name_;
+  const std::string shared_name_;
+  const std::string name_;
   const ElementSpec spec_;
   Mutex mu_;
   Tensor handle_ COHORT_GUARDED_BY(mu_);

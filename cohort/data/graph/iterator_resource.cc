@@ -64,4 +64,17 @@ std::shared_ptr<DatasetRun> IteratorResource::Run(const Done& done) const {
   return nullptr;
 }
 
+std::shared_ptr<IteratorResource> SessionIterators::Find(
+    const StepOrigin* session, const std::string& name,
+    const std::function<std::shared_ptr<IteratorResource>()>& make) {
+  Owner owner;
+  if (session != nullptr) owner = {session->client.task, session->client.incarnation, session->session};
+  MutexLock lock(mu_);
+  std::weak_ptr<IteratorResource>& known = iterators_[{owner, name}];
+  std::shared_ptr<IteratorResource> found = known.lock();
+  if (found == nullptr) known = found = make();
+  std::erase_if(iterators_, [](const auto& entry) { return entry.second.expired(); });
+  return found;
+}
+
 }  // namespace cohort::data

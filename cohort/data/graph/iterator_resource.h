@@ -2,19 +2,26 @@
 // MakeIterator and IteratorGetNext work on it.
 #pragma once
 
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/mutex.h"
 #include "cohort/data/graph/dataset_run.h"
+#include "cohort/device/client_id.h"
 #include "cohort/device/resource.h"
 
 namespace cohort::data {
 
-// The iterator of one name. It has no dataset until Initialize. The ResourceManager of the task and the steps that use
-// it own it together. Thread-safe. No method waits: `done` is called when the answer is there, or when `cancellation`
-// (which may be null) cancels. See DatasetRun for the order of the answers and for what the destructor waits for.
+// The iterator of one name. It has no dataset until Initialize. The kernels that use it own it together; if it has a
+// shared name, so does the ResourceManager of the task. Thread-safe. No method waits: `done` is called when the answer
+// is there, or when `cancellation` (which may be null) cancels. See DatasetRun for the order of the answers and for
+// what the destructor waits for.
 class IteratorResource final : public Resource {
  public:
   using Done = DatasetRun::Done;
@@ -48,6 +55,29 @@ class IteratorResource final : public Resource {
   std::shared_ptr<DatasetRun> run_ COHORT_GUARDED_BY(mu_);
   // Runs of earlier datasets that may still serve requests.
   std::vector<std::shared_ptr<DatasetRun>> retired_ COHORT_GUARDED_BY(mu_);
+};
+
+// The iterators without a shared name on one task. Each belongs to one session: two sessions whose graphs have
+// iterators of the same name do not see each other's. The kernels of a session own its iterators, so they end with the
+// session. This object only knows them, so that all kernels of the session find the same one. The ResourceManager owns
+// it. Thread-safe.
+class SessionIterators final : public Resource {
+ public:
+  std::string Describe() const override { return "the iterators of sessions"; }
+  // Returns the iterator `name` of the session, which may be null if a step has none. Calls `make` if there is none.
+  std::shared_ptr<IteratorResource> Find(const StepOrigin* session, const std::string& name,
+                                         const std::function<std::shared_ptr<IteratorResource>()>& make)
+      COHORT_EXCLUDES(mu_);
+
+ private:
+  struct Owner {
+    std::string task;
+    uint64_t incarnation = 0;
+    uint64_t session = 0;
+    friend auto operator<=>(const Owner&, const Owner&) = default;
+  };
+  Mutex mu_;
+  std::map<std::pair<Owner, std::string>, std::weak_ptr<IteratorResource>> iterators_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort::data
