@@ -24,11 +24,11 @@
 
 #include "bench/peers/gloo_rank.h"
 #include "bench/peers/samples.h"
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/cluster/server.h"
 #include "cohort/collective/group.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/registration.h"
-#include "tools/cohort/port_reservation.h"
 
 namespace {
 
@@ -223,7 +223,7 @@ pid_t Fork(unsigned limit_s, const std::function<void()>& child) {
 // Runs the processes of one case. Returns false if a process failed or ran longer than its limit.
 bool Run(const Case& work, const Flags& flags) {
   std::vector<pid_t> children;
-  std::vector<tools::PortReservation> ports;
+  std::vector<PortReservation> ports;
   char store[] = "/tmp/collective_bench_XXXXXX";
   if (work.side == "in_process") {
     children.push_back(Fork(flags.limit_s, [&] { RunInOneProcess(work, flags); }));

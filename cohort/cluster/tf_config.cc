@@ -241,22 +241,10 @@ std::optional<std::string> TFConfigClusterResolver::rpc_layer() const {
   return options_.rpc_layer ? options_.rpc_layer : Read().rpc_layer;
 }
 
-std::string TFConfigClusterResolver::master(std::optional<std::string> type, std::optional<int> id,
-                                            std::optional<std::string> rpc_layer) const {
-  const TFConfig config = Read();
-  if (config.session_master) return *config.session_master;
-  if (config.cluster.empty()) return "";
-  if (config.cluster.jobs().size() == 1 && config.cluster.total_tasks() == 1) return "";
-  if (!type) type = options_.task_type ? options_.task_type : config.task_type;
-  if (!id) id = options_.task_id ? options_.task_id : config.task_index;
-  if (!rpc_layer) rpc_layer = options_.rpc_layer ? options_.rpc_layer : config.rpc_layer;
-  if (!type || !id) {
-    throw InvalidArgumentError(
-        StrCat("[TF_CONFIG] expected task.type and task.index, to know the master's address; got ",
-               type ? "no index" : "no type", "; the cluster is ", config.cluster));
-  }
-  const std::string& address = config.cluster.task_address(*type, *id);
-  return rpc_layer && !rpc_layer->empty() ? StrCat(*rpc_layer, "://", address) : address;
+std::string TFConfigClusterResolver::MasterOf(std::optional<std::string> type, std::optional<int> id,
+                                              std::optional<std::string> layer) const {
+  if (const std::optional<std::string> master = Read().session_master) return *master;
+  return ClusterResolver::MasterOf(std::move(type), id, std::move(layer));
 }
 
 }  // namespace cohort

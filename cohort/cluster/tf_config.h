@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/export.h"
 
@@ -42,7 +43,7 @@ COHORT_EXPORT std::string ClusterToJson(const ClusterSpec& cluster);
 // the environment (or the `json` of the constructor) again, so the object may be made before TF_CONFIG is set. Each
 // method throws the errors of ParseTFConfig; the constructors do not. Thread-safe if no thread changes the environment.
 // The program owns it.
-class COHORT_EXPORT TFConfigClusterResolver {
+class COHORT_EXPORT TFConfigClusterResolver final : public ClusterResolver {
  public:
   // Values that replace those of TF_CONFIG.
   struct Options {
@@ -57,18 +58,13 @@ class COHORT_EXPORT TFConfigClusterResolver {
   explicit TFConfigClusterResolver(std::string json);
   TFConfigClusterResolver(std::string json, Options options);
 
-  ClusterSpec cluster_spec() const;
-  std::optional<std::string> task_type() const;
-  std::optional<int> task_id() const;
-  std::optional<std::string> rpc_layer() const;
-  // Returns the target to which a Session of this program connects:
-  // - session_master, if it is set;
-  // - "" (a session in this process) if the cluster has no job, or if it has one job with one task;
-  // - otherwise the address of the task with this type and id, with "rpc_layer://" in front if there is an rpc_layer.
-  // Arguments replace the resolver's own values. In the last of the three cases, throws InvalidArgumentError if the
-  // type or the id is missing, and NotFoundError if the cluster has no such task.
-  std::string master(std::optional<std::string> task_type = {}, std::optional<int> task_id = {},
-                     std::optional<std::string> rpc_layer = {}) const;
+  ClusterSpec cluster_spec() const override;
+  std::optional<std::string> task_type() const override;
+  std::optional<int> task_id() const override;
+  std::optional<std::string> rpc_layer() const override;
+  // Returns session_master, if it is set, and otherwise what ClusterResolver::MasterOf returns.
+  std::string MasterOf(std::optional<std::string> task_type, std::optional<int> task_id,
+                       std::optional<std::string> rpc_layer) const override;
 
  private:
   TFConfig Read() const;

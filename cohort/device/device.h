@@ -12,6 +12,7 @@
 #include "cohort/core/buffer.h"
 #include "cohort/core/error.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/device/applied_updates.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/device/resource.h"
 #include "cohort/device/stream.h"
@@ -26,6 +27,7 @@ class Backend;
 struct TaskResources {
   ResourceManager resources;
   UpdateGate update_gate;
+  AppliedUpdates applied_updates;
 };
 
 // The base of all devices. A DeviceSet owns it. The device must live longer than each executable that has kernels of

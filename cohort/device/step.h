@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cohort/core/tensor.h"
+#include "cohort/device/applied_updates.h"
 #include "cohort/device/cancellation.h"
 #include "cohort/device/client_id.h"
 #include "cohort/device/rendezvous.h"
@@ -49,6 +50,7 @@ struct StepInfo {
   bool in_update_gate = false;
   StepError* error = nullptr;          // set on a device with streams, else null
   const StepOrigin* origin = nullptr;  // the session that the step belongs to; null if there is no session
+  ClosureId closure = {};              // the closure of which the step is an attempt
 };
 
 }  // namespace cohort

@@ -1,17 +1,21 @@
-// Makes strategies, with TensorFlow's names and semantics. All of them are synchronous: N replicas make the same update
-// as one replica with the whole global batch, except for rounding. The functions that take devices throw
-// InvalidArgumentError if a device's name lacks the type or the number ("/cpu:0" has both), if a device is of another
-// process, or if a device is given twice.
+// Makes strategies, with TensorFlow's names and semantics. All of them but ParameterServerStrategy are synchronous: N
+// replicas make the same update as one replica with the whole global batch, except for rounding. The functions that
+// take devices throw InvalidArgumentError if a device's name lacks the type or the number ("/cpu:0" has both), if a
+// device is of another process, or if a device is given twice.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/export.h"
+#include "cohort/distribute/partitioners.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
@@ -58,5 +62,28 @@ struct COHORT_EXPORT MultiWorkerOptions {
 // process is. Throws InvalidArgumentError also if this process is a task that does not train (ps, evaluator). Throws
 // what Server's constructor throws.
 COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
+
+struct COHORT_EXPORT ParameterServerOptions {
+  ServerOptions server = {};  // of the chief's server; the resolver's rpc_layer, if any, replaces `protocol`
+  // The most steps of a Keras model that each worker runs at the same time. All of them read the weights before the
+  // others have updated them, so a larger number means older gradients. TensorFlow's number is 1.
+  int steps_in_flight = 1;
+};
+// Variables are on parameter servers, and each worker computes on its own with the values that it reads. A
+// ClusterCoordinator (cluster_coordinator.h) sends functions to the workers; Keras models make one for themselves. The
+// strategy runs in one process, the chief. It starts the server of the job "chief". If the cluster has no such job, its
+// sessions go through the first parameter server. Workers and parameter servers run Server(...).Join().
+// Whole variables go to the parameter servers in turn, in the order in which they are made in a graph. If there is a
+// `partitioner`, variables that it cuts consist of parts "<name>/part_<i>". Each part goes to the parameter server that
+// has the fewest bytes of the graph's variables so far. The initial values of the parts are slices of the initial value
+// of the whole. Scalars and variables of unknown shape are not cut. The constructor of such a variable throws
+// InvalidArgumentError if the partitioner cuts another axis than 0, or wants more parts than there are rows.
+// Throws InvalidArgumentError if the cluster has no worker or no ps, or if the resolver says that this process is
+// another task than the chief. Throws what Server's constructor throws. Does not wait for the other tasks.
+COHORT_EXPORT StrategyPtr ParameterServerStrategy(const ClusterResolver& resolver, Partitioner partitioner = nullptr,
+                                                  const ParameterServerOptions& options = {});
+
+// Returns the bytes of all variables of a graph, by the device that they request. Elements of strings count nothing.
+COHORT_EXPORT std::map<std::string, int64_t> BytesByDevice(const Graph& graph);
 
 }  // namespace cohort::distribute

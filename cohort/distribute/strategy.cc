@@ -67,7 +67,9 @@ StrategyLayout Checked(StrategyLayout layout) {
   return layout;
 }
 
-std::string TargetOf(const StrategyLayout& layout) { return layout.server == nullptr ? "" : layout.server->Target(); }
+std::string TargetOf(const StrategyLayout& layout) {
+  return layout.server == nullptr ? layout.target : layout.server->Target();
+}
 
 }  // namespace
 
@@ -122,7 +124,7 @@ Strategy::~Strategy() = default;
 std::string Strategy::session_target() const { return TargetOf(layout_); }
 
 SessionConfig Strategy::session_config(SessionConfig config) const {
-  if (layout_.server != nullptr) return config;
+  if (!session_target().empty()) return config;
   std::vector<std::string> devices = layout_.devices;
   for (const std::string& device : placer_->devices()) devices.push_back(device);
   for (const std::string& device : devices) {

@@ -69,7 +69,11 @@ struct COHORT_EXPORT StrategyLayout {
   int worker = 0;                    // number of this process
   bool is_chief = true;
   CommunicationOptions communication;
-  std::shared_ptr<Server> server;  // this process's server; null: each session has devices of its own
+  std::shared_ptr<Server> server;  // this process's server; null: sessions go to `target`
+  std::string target = {};         // if there is no server; "": each session has devices of its own
+  // The devices to which a ClusterCoordinator sends closures. Empty: the strategy does not use one.
+  std::vector<std::string> closure_workers = {};
+  int steps_in_flight = 1;  // the most steps of a Keras model on each of them at the same time
 };
 
 // The collectives that the replicas add in one call of Run. The n-th collective of one replica meets the n-th
@@ -150,14 +154,20 @@ class COHORT_EXPORT Strategy {
   const std::vector<std::string>& devices() const { return layout_.devices; }
   const std::vector<std::string>& members() const { return layout_.members; }
   const CommunicationOptions& communication() const { return layout_.communication; }
+  // Returns the devices of the workers to which a ClusterCoordinator sends closures. Empty: the strategy trains without
+  // a coordinator.
+  const std::vector<std::string>& closure_workers() const { return layout_.closure_workers; }
+  int steps_in_flight() const { return layout_.steps_in_flight; }
+  // Returns this process's server, or null.
+  const std::shared_ptr<Server>& server() const { return layout_.server; }
   // Returns true if each replica has a copy of every variable. If false, the replicas of a process share variables.
   bool has_copies() const { return placer_->makes_copies(); }
   int num_copies() const { return has_copies() ? num_local_replicas() : 1; }  // copies of each variable in this process
   // Returns the device for nodes that belong to a copy: the replica's device, or the shared device.
   std::string DeviceOfCopy(int copy) const;
-  // session_target returns the target for sessions: this process's server, or "". If there is a server,
-  // session_config returns an equal copy of `config`. If there is none, the copy has at least as many devices as the
-  // replicas and variables need, except of device types that the program has configured (config::SetLogicalDevices).
+  // session_target returns the target for sessions: a server, or "". If there is a server, session_config returns an
+  // equal copy of `config`. If there is none, the copy has at least as many devices as the replicas and variables need,
+  // except of device types that the program has configured (config::SetLogicalDevices).
   std::string session_target() const;
   SessionConfig session_config(SessionConfig config) const;
   // Opens a session on `graph` with session_target() and session_config(config). Throws what Session throws.

@@ -40,8 +40,8 @@ std::shared_ptr<Executable> LocalTask::Find(const ExecutableKey& key) const {
   return it == executables_.end() ? nullptr : it->second;
 }
 
-void LocalTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
-                          StepDone done) {
+void LocalTask::StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args,
+                          Executor::Mode mode, StepDone done) {
   std::shared_ptr<Executable> executable = Find(key);
   if (executable == nullptr) {
     done(UnknownExecutable(key), {});

@@ -31,7 +31,7 @@ class LocalTask : public TaskClient {
   const std::string& name() const override { return self_.task; }
   const std::vector<DeviceAttributes>& devices() const override { return attributes_; }
   void Register(ExecutableSpec spec) override;
-  void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
+  void StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
   std::weak_ptr<Executable> FindInline(const ExecutableKey& key) const override;

@@ -142,7 +142,7 @@ StepLimits Master::LimitsOf(const RunOptions& options) const {
 
 std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
                                            StepCall::Done done) const {
-  return std::make_shared<StepCall>(prepared, step, LimitsOf(options), std::move(done));
+  return std::make_shared<StepCall>(prepared, StepStart(step, options.closure), LimitsOf(options), std::move(done));
 }
 
 Status Master::Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const {
@@ -158,7 +158,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
   const bool has_timeout = LimitsOf(options).timeout.count() > 0;
   try {
-    if (!has_timeout) {
+    if (!has_timeout && !options.closure.valid()) {
       if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
         const std::vector<int>& arg_feeds = prepared.parts.front().arg_feeds;
         return here->RunInline(step, [&feeds, &arg_feeds](std::vector<Tensor>& args) {

@@ -14,6 +14,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
+#include "cohort/device/applied_updates.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
 
@@ -52,6 +53,9 @@ COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
 struct COHORT_EXPORT RunOptions {
   std::chrono::milliseconds timeout{0};  // 0: SessionConfig::operation_timeout
+  // If it is valid, a task makes each update of the run only if no earlier run of the same closure has made it there.
+  // Updates inside of functions are excepted. A ClusterCoordinator sets it.
+  ClosureId closure = {};
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;

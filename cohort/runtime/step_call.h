@@ -33,7 +33,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // `prepared` must live until the last part has ended or Abandon has returned. The StepCall does not own `prepared`.
   // If it did, a callback on a thread of a task might free `prepared` last, and so destroy the task. The task would
   // then have to join the thread on which it is destroyed.
-  StepCall(const PreparedSignature& prepared, int64_t step, StepLimits limits, Done done);
+  StepCall(const PreparedSignature& prepared, const StepStart& step, StepLimits limits, Done done);
 
   // Starts all parts. If there are none, ends the step. Must be called once. Requires: `feeds` fit the signature.
   void Start(const FeedValues& feeds, Executor::Mode mode);
@@ -62,6 +62,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
 
   const PreparedSignature& prepared_;
   const int64_t step_;
+  const ClosureId closure_;
   const std::chrono::milliseconds timeout_;
   const Clock::time_point start_;
   const Clock::time_point deadline_;

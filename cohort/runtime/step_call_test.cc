@@ -23,7 +23,7 @@ class TaskThatIsEnded final : public TaskClient {
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
   void Register(ExecutableSpec) override {}
-  void StartStep(const ExecutableKey&, int64_t, std::vector<Tensor>, Executor::Mode, StepDone done) override {
+  void StartStep(const ExecutableKey&, const StepStart&, std::vector<Tensor>, Executor::Mode, StepDone done) override {
     done_ = std::move(done);
   }
   void CancelStep(const ExecutableKey&, int64_t, const Status&) override {}

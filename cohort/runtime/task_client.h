@@ -32,7 +32,7 @@ class TaskClient {
   virtual void Register(ExecutableSpec spec) = 0;
   // Starts a step. Does not throw. Calls `done` once, on any thread, perhaps before StartStep returns: when the step
   // has ended, when the task is lost, or when the step was cancelled.
-  virtual void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
+  virtual void StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args, Executor::Mode mode,
                          StepDone done) = 0;
   // Cancels a step; does nothing if the step is not running. In this process, `done` of StartStep is called when the
   // step has ended. For another process it is called at once, because the task may not answer.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/port_reservation.h"
 #include "tests/cluster/launched_program.h"
-#include "tools/cohort/port_reservation.h"
 
 namespace cohort::testing {
 
@@ -64,7 +64,7 @@ class ProcessCluster {
  private:
   using Key = std::pair<std::string, int>;
   const Arguments program_;
-  std::map<Key, tools::PortReservation> ports_;
+  std::map<Key, PortReservation> ports_;
   ClusterSpec spec_;
   std::map<Key, std::unique_ptr<LaunchedProgram>> tasks_;
 };

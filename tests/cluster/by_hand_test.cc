@@ -8,9 +8,9 @@
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/cluster/port_reservation.h"
 #include "tests/cluster/example_output.h"
 #include "tests/cluster/launch_fixture.h"
-#include "tools/cohort/port_reservation.h"
 
 namespace cohort::testing {
 namespace {
@@ -82,7 +82,7 @@ class ByHandTest : public LaunchTest {
     return flag;
   }
 
-  std::vector<tools::PortReservation> ports_;
+  std::vector<PortReservation> ports_;
   Words hosts_;
 };
 
@@ -149,7 +149,7 @@ TEST_F(ByHandTest, ASecondRunFollowsTheSavedStepUnlessFresh) {
 
 // A serving task reports that no chief has come, in the example and in `cohort serve`.
 TEST_F(ByHandTest, ATaskThatServesWaitsForTheChiefAsLongAsItIsTold) {
-  const tools::PortReservation ps, worker;
+  const PortReservation ps, worker;
   const Words place{"--ps_hosts=" + ps.Address(), "--worker_hosts=" + worker.Address(), "--job_name=ps",
                     "--task_index=0"};
   const auto expect_told = [&](const Words& command, const Words& flags, const std::string& seconds) {
@@ -196,7 +196,7 @@ TEST_F(ByHandTest, APlaceWithoutAClusterIsAnError) {
 }
 
 TEST_F(ByHandTest, FlagsMayCompleteTFConfigButNotContradictIt) {
-  const tools::PortReservation port;
+  const PortReservation port;
   const std::string cluster = R"("cluster":{"worker":[")" + port.Address() + R"("]})";
   const auto other = Run(Terminal({"TF_CONFIG={" + cluster + R"(,"task":{"type":"worker","index":0}})"}),
                          {"--job_name=worker", "--task_index=1"});

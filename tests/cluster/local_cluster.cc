@@ -1,6 +1,6 @@
 #include "tests/cluster/local_cluster.h"
 
-#include "tools/cohort/port_reservation.h"
+#include "cohort/cluster/port_reservation.h"
 
 namespace cohort::testing {
 
@@ -17,7 +17,7 @@ LocalCluster::LocalCluster(const std::map<std::string, int>& jobs, ServerOptions
   std::map<std::string, std::vector<std::string>> addresses;
   for (const auto& [job, count] : jobs) {
     for (int i = 0; i < count; ++i) {
-      auto port = std::make_shared<tools::PortReservation>();
+      auto port = std::make_shared<PortReservation>();
       addresses[job].push_back(port->Address());
       reservations_.push_back(std::move(port));
     }

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/cohort.h"
 #include "cohort/collective/group.h"
 #include "cohort/core/file.h"
@@ -17,7 +18,6 @@
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "tests/cluster/local_cluster.h"
-#include "tools/cohort/port_reservation.h"
 
 namespace cohort {
 namespace {
@@ -225,7 +225,7 @@ class MissingTaskTest : public ::testing::Test {
     return ::testing::internal::GetCapturedStderr();
   }
 
-  tools::PortReservation ports_[3];
+  PortReservation ports_[3];
   const ClusterSpec spec_{{{"ps", {ports_[0].Address()}}, {"worker", {ports_[1].Address(), ports_[2].Address()}}}};
 };
 

@@ -8,12 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/registration.h"
 #include "tests/cluster/local_cluster.h"
-#include "tools/cohort/port_reservation.h"
 
 namespace cohort::testing {
 
@@ -28,7 +28,7 @@ class StrategyCluster {
   // Returns the TF_CONFIG of the worker.
   std::string TFConfig(int worker) const {
     std::vector<std::string> addresses;
-    for (const tools::PortReservation& port : ports_) addresses.push_back(StrCat("\"", port.Address(), "\""));
+    for (const PortReservation& port : ports_) addresses.push_back(StrCat("\"", port.Address(), "\""));
     return StrCat(R"({"cluster": {"worker": [)", StrJoin(addresses, ", "),
                   R"(]}, "task": {"type": "worker", "index": )", worker, "}}");
   }
@@ -60,7 +60,7 @@ class StrategyCluster {
   int workers() const { return static_cast<int>(ports_.size()); }
 
  private:
-  std::vector<tools::PortReservation> ports_;
+  std::vector<PortReservation> ports_;
   const int replicas_;
   const std::string protocol_;
   const distribute::CommunicationOptions communication_;

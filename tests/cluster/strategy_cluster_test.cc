@@ -10,6 +10,7 @@
 #include <fstream>
 #include <future>
 
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/distribute/input.h"
@@ -18,7 +19,6 @@
 #include "cohort/keras/testing/updates.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/constant.h"
-#include "tools/cohort/port_reservation.h"
 
 namespace cohort {
 namespace {
@@ -449,7 +449,7 @@ TEST(MultiWorkerAlone, TrainsByItselfWithAWarning) {
 
 // Workers are numbered by their places. These are not their indices if a job lacks some indices.
 TEST(MultiWorkerAlone, AJobThatLacksIndices) {
-  tools::PortReservation first, second;
+  PortReservation first, second;
   for (const int index : {1, 4}) {
     const auto strategy = distribute::MultiWorkerMirrored(
         {.resolver = TFConfigClusterResolver(StrCat(R"({"cluster": {"worker": {"1": ")", first.Address(),

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/port_reservation.h"
 #include "tools/cohort/launch_layout.h"
 #include "tools/cohort/output_mux.h"
-#include "tools/cohort/port_reservation.h"
 #include "tools/cohort/process.h"
 
 namespace cohort::tools {

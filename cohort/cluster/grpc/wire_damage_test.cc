@@ -106,7 +106,7 @@ std::map<std::string, Case> Cases() {
   cases["registered"] = {header(EncodeRegistered(1, Status(Code::kAborted, "why"))), [](const std::string& bytes) {
                            DecodeRegistered(WithHeader(MessageKind::kRegistered, bytes));
                          }};
-  cases["start step"] = {header(EncodeStartStep(ref, {})),
+  cases["start step"] = {header(EncodeStartStep(ref, {9, 5, 3}, {})),
                          [](const std::string& bytes) { DecodeStartStep(WithHeader(MessageKind::kStartStep, bytes)); }};
   cases["step done"] = {header(EncodeStepDone(ref, Status(Code::kAborted, "why"), {})),
                         [](const std::string& bytes) { DecodeStepDone(WithHeader(MessageKind::kStepDone, bytes)); }};

@@ -160,17 +160,28 @@ RegisteredReply DecodeRegistered(const Message& message) {
   return reply;
 }
 
-Message EncodeStartStep(const StepRef& ref, std::vector<Tensor> args) {
+Message EncodeStartStep(const StepRef& ref, const ClosureId& closure, std::vector<Tensor> args) {
   WireWriter out;
   Put(out, ref);
+  out.Fixed64(closure.coordinator);
+  if (closure.valid()) {
+    out.Varint(static_cast<uint64_t>(closure.number));
+    out.Varint(static_cast<uint64_t>(closure.lowest));
+  }
   return Make(MessageKind::kStartStep, out, std::move(args));
 }
 
-StepRef DecodeStartStep(const Message& message) {
+StartStepMessage DecodeStartStep(const Message& message) {
   WireReader in(message.header);
-  const StepRef ref = GetRef(in);
+  StartStepMessage start;
+  start.ref = GetRef(in);
+  start.closure.coordinator = in.Fixed64();
+  if (start.closure.valid()) {
+    start.closure.number = static_cast<int64_t>(in.Varint(INT64_MAX));
+    start.closure.lowest = static_cast<int64_t>(in.Varint(INT64_MAX));
+  }
   in.ExpectEnd();
-  return ref;
+  return start;
 }
 
 Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets) {

@@ -12,7 +12,7 @@
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 7;
+inline constexpr int32_t kProtocolVersion = 8;
 
 // The kinds of messages of the step protocol. Requests go from a master to a task, replies the other way. Two
 // exceptions: kValues go between tasks that run a step; kTrainingDone goes from the chief to every other task.
@@ -70,8 +70,12 @@ struct RegisteredReply {
 };
 RegisteredReply DecodeRegistered(const Message& message);
 
-Message EncodeStartStep(const StepRef& ref, std::vector<Tensor> args);
-StepRef DecodeStartStep(const Message& message);
+Message EncodeStartStep(const StepRef& ref, const ClosureId& closure, std::vector<Tensor> args);
+struct StartStepMessage {
+  StepRef ref;
+  ClosureId closure;
+};
+StartStepMessage DecodeStartStep(const Message& message);
 Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets);
 struct StepDoneMessage {
   StepRef ref;

@@ -85,32 +85,32 @@ void RemoteTask::Register(ExecutableSpec spec) {
   Ask([&spec](uint64_t number) { return EncodeRegister(number, spec); }, "prepare a graph", deadline);
 }
 
-void RemoteTask::StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
-                           StepDone done) {
+void RemoteTask::StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args,
+                           Executor::Mode mode, StepDone done) {
   bool lost;
   {
     MutexLock lock(mu_);
     lost = !lost_.ok();
-    if (!lost) steps_[{key, step}].done = std::move(done);
+    if (!lost) steps_[{key, step.number}].done = std::move(done);
   }
   if (lost) {
     done(LostStatus(), {});
     return;
   }
-  connection_->Send(EncodeStartStep({key, step}, std::move(args)));
+  connection_->Send(EncodeStartStep({key, step.number}, step.closure, std::move(args)));
   Status cancelled;
   {
     MutexLock lock(mu_);
-    const auto it = steps_.find({key, step});
+    const auto it = steps_.find({key, step.number});
     if (it != steps_.end()) {
       it->second.start_is_sent = true;
       return;
     }
-    const auto early = early_cancels_.extract(StepKey{key, step});
+    const auto early = early_cancels_.extract(StepKey{key, step.number});
     if (early.empty()) return;  // the step has ended
     cancelled = early.mapped();
   }
-  connection_->Send(EncodeCancelStep({key, step}, cancelled));
+  connection_->Send(EncodeCancelStep({key, step.number}, cancelled));
 }
 
 void RemoteTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {

@@ -44,7 +44,7 @@ class RemoteTask final : public TaskClient {
   // Asks the task to run one step, and returns without waiting for the answer. `done` gets the status of the step and
   // its results. Calls `done` once: on a network thread when the answer has come or the connection has closed, on the
   // thread that calls CancelStep or CloseSession, or on this thread if the connection has closed before.
-  void StartStep(const ExecutableKey& key, int64_t step, std::vector<Tensor> args, Executor::Mode mode,
+  void StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
   // Tells the task to cancel the step. Calls the `done` of StartStep with `why` before it returns, without waiting for
   // the task, which may not answer. Does nothing if the step is over.

@@ -249,9 +249,9 @@ std::unique_ptr<ValueSender> StepService::MakeSender(const ExecutableSpec& spec)
 }
 
 void StepService::HandleStart(const std::shared_ptr<Connection>& connection, Message message) {
-  const StepRef ref = DecodeStartStep(message);
-  local_->StartStep(ref.key, ref.step, std::move(message.tensors), Executor::Mode::kNetwork,
-                    [connection, ref](const Status& status, std::vector<Tensor> rets) {
+  const auto [ref, closure] = DecodeStartStep(message);
+  local_->StartStep(ref.key, {ref.step, closure}, std::move(message.tensors), Executor::Mode::kNetwork,
+                    [connection, ref = ref](const Status& status, std::vector<Tensor> rets) {
                       connection->Send(EncodeStepDone(ref, status, std::move(rets)));
                     });
 }

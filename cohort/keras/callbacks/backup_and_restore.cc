@@ -40,6 +40,9 @@ class BackupAndRestoreCallback final : public Callback {
     host().AwaitWorkers();
     if (host().is_chief()) RemoveFile(path_);
   }
+  std::optional<std::string> needs_batches() const override {
+    return options_.save_every_batches > 0 ? std::optional<std::string>("BackupAndRestore") : std::nullopt;
+  }
   // A backup has what the other callbacks remember of the batch or epoch that has just ended.
   bool comes_last() const override { return true; }
   // The folder is not included, because each process may see the same files under another path.

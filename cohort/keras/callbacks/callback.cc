@@ -102,6 +102,10 @@ class FunctionCallback final : public Callback {
   void OnTrainBatchEnd(int64_t batch, const BatchLogs& logs) override {
     if (functions_.on_train_batch_end) functions_.on_train_batch_end(batch, logs);
   }
+  std::optional<std::string> needs_batches() const override {
+    const bool any = functions_.on_train_batch_begin || functions_.on_train_batch_end;
+    return any ? std::optional<std::string>("LambdaCallback") : std::nullopt;
+  }
 
  private:
   const LambdaCallbackOptions functions_;

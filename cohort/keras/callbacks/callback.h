@@ -132,6 +132,10 @@ class COHORT_EXPORT Callback {
   // Sets the state to the values of a SaveState of the same kind. Fit calls it after OnTrainBegin, if a training is
   // continued. Return false if the values are invalid; Fit then throws InvalidArgumentError.
   virtual bool RestoreState(const std::vector<Tensor>& values) { return false; }
+  // Returns the name of the callback if it needs the functions for batches. A ParameterServerStrategy has no order of
+  // batches, so Fit and Evaluate refuse such a callback there, and call no functions for batches of others. Override it
+  // in a class that cannot do without. nullopt: the callback works with epochs alone, too.
+  virtual std::optional<std::string> needs_batches() const { return std::nullopt; }
   // Returns true if this callback must be called after all callbacks of the list that return false.
   virtual bool comes_last() const { return false; }
 

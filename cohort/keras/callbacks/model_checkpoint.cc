@@ -38,6 +38,9 @@ class ModelCheckpointCallback final : public Callback {
   void OnEpochEnd(int epoch, Logs& logs) override {
     if (options_.save_every_batches == 0) SaveIfWanted(logs);
   }
+  std::optional<std::string> needs_batches() const override {
+    return options_.save_every_batches > 0 ? std::optional<std::string>("ModelCheckpoint") : std::nullopt;
+  }
   std::optional<State> SaveState() const override {
     return State{"ModelCheckpoint", {StateOf({static_cast<double>(since_save_), OrNan(best_)})}};
   }

@@ -220,6 +220,7 @@ class NanCallback final : public Callback {
     host().StopTraining();
   }
   std::optional<Influence> influence() const override { return Influence{"TerminateOnNaN", ""}; }
+  std::optional<std::string> needs_batches() const override { return "TerminateOnNaN"; }
 };
 
 }  // namespace

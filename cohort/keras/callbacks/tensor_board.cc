@@ -38,6 +38,10 @@ class TensorBoardCallback final : public Callback {
     }
   }
 
+  std::optional<std::string> needs_batches() const override {
+    return options_.update_every_batches > 0 ? std::optional<std::string>("TensorBoard") : std::nullopt;
+  }
+
   void OnEpochEnd(int epoch, Logs& logs) override {
     if (!host().is_chief()) return;
     for (const auto& [name, value] : logs) {

@@ -28,11 +28,6 @@ GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train
 }
 
 Node* GraphOptimizer::Apply(const std::vector<train::GradientAndVariable>& gradients) {
-  if (applied_) {
-    throw FailedPreconditionError(
-        StrCat("[keras/optimizer] expected one call of Apply; '", options_.name, "' got a second one"));
-  }
-  applied_ = true;
   return optimizer_->ApplyGradients(Clip(gradients), iterations_);
 }
 

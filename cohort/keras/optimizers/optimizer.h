@@ -41,8 +41,9 @@ class COHORT_EXPORT GraphOptimizer {
 
   // Adds the update of all variables that have a gradient: clips, decays weights, updates, then adds 1 to the
   // iterations. When the returned node has run, all this is done. `gradients` must be the gradients of the whole global
-  // batch. Also makes the slots, each on the device of its variable. Throws InvalidArgumentError if no variable has a
-  // gradient, FailedPreconditionError if it is called a second time.
+  // batch. Also makes the slots, each on the device of its variable, unless an earlier call has made them: if the step
+  // exists once for each worker of a ClusterCoordinator, each of them has a call. Throws InvalidArgumentError if no
+  // variable has a gradient.
   Node* Apply(const std::vector<train::GradientAndVariable>& gradients);
   // Returns the number of updates so far: an int64 scalar.
   ops::Variable iterations() const { return iterations_; }
@@ -62,7 +63,6 @@ class COHORT_EXPORT GraphOptimizer {
   ops::Variable rate_variable_;
   Output learning_rate_;
   std::unique_ptr<train::Optimizer> optimizer_;
-  bool applied_ = false;
 };
 
 // The description of an optimizer: an update rule with its options. The functions below make it. Immutable and

@@ -6,6 +6,47 @@
 #include "cohort/core/logging.h"
 
 namespace cohort::keras {
+namespace {
+
+void WarnUnlessFinite(float loss, const std::string& where, int64_t index) {
+  LogWarning("keras", "the loss is ", loss, " in ", where, ", batch ", index + 1,
+             "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
+}
+
+// A step that was queued.
+struct QueuedStep {
+  distribute::RemoteValue value;
+  int64_t examples;
+};
+
+// The most batches that are kept for steps that have not ended.
+constexpr size_t kMostQueued = 128;
+
+Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
+                   int64_t* steps) {
+  std::vector<QueuedStep> queued;
+  Batches::Parts parts;
+  while (batches.Next(&parts)) {
+    if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].value.Wait();
+    const auto index = *steps + static_cast<int64_t>(queued.size());
+    queued.push_back(
+        {WithPlace(events.where, index, [&] { return step.Schedule(parts); }), parts[0][0].shape().dim(0)});
+  }
+  WithPlace(events.where, *steps + static_cast<int64_t>(queued.size()) - 1, [&] { step.Join(); });
+  bool finite = true;
+  for (const QueuedStep& one : queued) {
+    const StepFunction::Result result = step.ResultOf(one.value.Fetch(), one.examples);
+    running.Add(result);
+    if (finite && !std::isfinite(result.losses[0])) {
+      finite = false;
+      WarnUnlessFinite(result.losses[0], events.where, *steps);
+    }
+    ++*steps;
+  }
+  return running.Read(/*of_all=*/true);
+}
+
+}  // namespace
 
 void RunningLosses::Add(const StepFunction::Result& result) {
   const auto weight = static_cast<double>(result.examples);
@@ -40,6 +81,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
     step.ResetMetrics();
     running = RunningLosses(step);
   }
+  if (step.is_remote()) return RunRemotePass(step, batches, events, running, steps);
   Batches::Parts parts;
   bool finite = true;
   while (batches.Next(&parts)) {
@@ -54,8 +96,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
     const float loss = result.losses[0];
     if (finite && !std::isfinite(loss)) {
       finite = false;
-      LogWarning("keras", "the loss is ", loss, " in ", events.where, ", batch ", index + 1,
-                 "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
+      WarnUnlessFinite(loss, events.where, index);
     }
     *steps = index + 1;
     const BatchLogs logs(loss, [&running] { return running.Read(/*of_all=*/false); });

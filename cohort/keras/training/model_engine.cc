@@ -7,6 +7,7 @@
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/strategies.h"
@@ -21,6 +22,9 @@ namespace cohort::keras {
 
 namespace {
 
+// The time between two attempts to open a session.
+constexpr std::chrono::milliseconds kSessionPause{50};
+
 std::string OwnNamesOf(const distribute::Strategy& strategy) {
   if (strategy.session_target().empty()) return "";
   const int number = strategy.NextModel();
@@ -34,13 +38,24 @@ StepFunction::Result StepFunction::Run(const std::vector<Tensor>& global_batch) 
 }
 
 StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
-  Result result;
+  if (is_remote()) {
+    const distribute::RemoteValue value = Schedule(parts);
+    Join();
+    return ResultOf(value.Fetch(), parts[0][0].shape().dim(0));
+  }
+  int64_t examples = 0;
   std::vector<Tensor> feeds;
   for (const std::vector<Tensor>& part : parts) {
     feeds.insert(feeds.end(), part.begin(), part.end());
-    result.examples += part[0].shape().dim(0);
+    examples += part[0].shape().dim(0);
   }
-  for (const Tensor& loss : (*step_)(feeds)) result.losses.push_back(loss.scalar<float>());
+  return ResultOf((*step_)(feeds), examples);
+}
+
+StepFunction::Result StepFunction::ResultOf(const std::vector<Tensor>& values, int64_t examples) const {
+  Result result;
+  result.examples = examples;
+  for (const Tensor& loss : values) result.losses.push_back(loss.scalar<float>());
   if (strategy_->num_workers() > 1) {
     result.examples = static_cast<int64_t>(result.losses.back());
     result.losses.pop_back();
@@ -48,14 +63,22 @@ StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<
   return result;
 }
 
+distribute::RemoteValue StepFunction::Schedule(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
+  return coordinator_->Schedule(closure_, parts.at(0));
+}
+
+void StepFunction::Join() const { coordinator_->Join(); }
+
 void StepFunction::ResetMetrics() const {
-  if (reset_) (*reset_)({});
+  if (resets_.empty()) return;
+  engine_->WithSession([this](Session& session) { session.Run({}, {}, resets_); });
 }
 
 Logs StepFunction::ReadMetrics(bool of_all) const {
   Logs logs;
-  if (!results_) return logs;
-  const std::vector<Tensor> values = (of_all ? *results_ : *local_results_)({});
+  if (results_.empty()) return logs;
+  const std::vector<Tensor> values =
+      engine_->WithSession([&](Session& session) { return session.Run(of_all ? results_ : local_results_); });
   for (size_t i = 0; i < values.size(); ++i) logs.emplace_back(metrics_[i].first, values[i].scalar<float>());
   return logs;
 }
@@ -74,7 +97,8 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
     : layers_(std::move(layers)),
       compute_dtype_(compute_dtype),
       strategy_(strategy != nullptr ? std::move(strategy) : distribute::Default()),
-      own_names_(OwnNamesOf(*strategy_)) {
+      own_names_(OwnNamesOf(*strategy_)),
+      session_config_(strategy_->session_config(session_config)) {
   graph_.set_seed(seed);
   {
     const auto scope = strategy_->Scope(graph_);
@@ -95,8 +119,24 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
   }
   // Random layers draw other numbers at each worker.
   graph_.set_seed(seed + 1'000'003 * int64_t{strategy_->worker()});
-  session_ = std::make_unique<Session>(graph_, strategy_->session_target(), strategy_->session_config(session_config));
+  session_ = std::make_unique<Session>(graph_, strategy_->session_target(), session_config_);
   RunInitializers();
+}
+
+bool ModelEngine::ReopenSession(const Error& error, std::chrono::steady_clock::time_point deadline) {
+  const bool lost = error.code() == Code::kUnavailable || error.code() == Code::kAborted;
+  if (strategy_->closure_workers().empty() || !lost || std::chrono::steady_clock::now() >= deadline) return false;
+  LogWarning("keras", "the session of the chief was lost and is opened again: ", error.what());
+  const MutexLock lock(predict_mu_);
+  CondVar pause;
+  pause.WaitFor(predict_mu_, kSessionPause);
+  predict_.reset();
+  session_.reset();
+  SessionConfig config = session_config_;
+  config.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero()));
+  session_ = std::make_unique<Session>(graph_, strategy_->session_target(), config);
+  return true;
 }
 
 // Before the first collective of the graph: graphs that differ would wait for each other.
@@ -166,7 +206,7 @@ void ModelEngine::RunInitializers() {
 std::vector<Tensor> ModelEngine::GetWeights() {
   std::vector<ops::Variable> variables;
   for (const ModelWeight& weight : weights()) variables.push_back(weight.variable);
-  return ReadVariables(*session_, variables);
+  return WithSession([&](Session& session) { return ReadVariables(session, variables); });
 }
 
 void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
@@ -182,7 +222,7 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
     }
     copies.push_back(values[i].Clone());
   }
-  if (!assign_) {
+  if (new_values_.empty()) {
     std::vector<Node*> assignments;
     const auto copies_of_each = static_cast<size_t>(strategy_->num_copies());
     for (size_t i = 0; i < weights().size(); ++i) {
@@ -192,9 +232,11 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
         assignments.push_back(store(r).weights()[i].variable.Assign(new_values_.back()));
       }
     }
-    assign_ = session_->MakeCallable(new_values_, {}, {ops::Group(graph_, assignments, "set_weights")});
+    set_weights_ = ops::Group(graph_, assignments, "set_weights");
   }
-  (*assign_)(copies);
+  FeedList feeds;
+  for (size_t i = 0; i < copies.size(); ++i) feeds.emplace_back(new_values_[i], copies[i]);
+  WithSession([&](Session& session) { session.Run(feeds, {}, {set_weights_}); });
 }
 
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
@@ -206,7 +248,7 @@ void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
     const DeviceScope device(graph_, strategy_->DeviceOfCopy(r));
     optimizers_.push_back(optimizer.Make(graph_));
   }
-  set_learning_rate_.reset();
+  set_learning_rate_.clear();
   RunInitializers();
 }
 
@@ -218,26 +260,32 @@ void ModelEngine::SetOptimizerVariables(const std::vector<Tensor>& values) {
     variables.insert(variables.end(), of_one.begin(), of_one.begin() + static_cast<std::ptrdiff_t>(values.size()));
     values_of_all.insert(values_of_all.end(), values.begin(), values.end());
   }
-  AssignVariables(*session_, variables, values_of_all);
+  WithSession([&](Session& session) { AssignVariables(session, variables, values_of_all); });
 }
 
-double ModelEngine::GetLearningRate() { return session_->Run(optimizer()->learning_rate()).scalar<float>(); }
+double ModelEngine::GetLearningRate() {
+  return WithSession([&](Session& session) { return session.Run(optimizer()->learning_rate()).scalar<float>(); });
+}
 
 void ModelEngine::SetLearningRate(double rate) {
   if (!optimizer()->learning_rate_variable().valid()) {
     throw FailedPreconditionError(
         "[keras/model] expected an optimizer with a fixed learning rate to set it; this one follows a schedule");
   }
-  if (!set_learning_rate_) {
-    const Output value = ops::Placeholder(graph_, DType::kFloat32, Shape(), "new_learning_rate");
-    std::vector<Node*> assignments;
-    for (const auto& one : optimizers_) assignments.push_back(one->learning_rate_variable().Assign(value));
-    set_learning_rate_ = session_->MakeCallable({value}, {}, assignments);
+  if (set_learning_rate_.empty()) {
+    new_learning_rate_ = ops::Placeholder(graph_, DType::kFloat32, Shape(), "new_learning_rate");
+    for (const auto& one : optimizers_) {
+      set_learning_rate_.push_back(one->learning_rate_variable().Assign(new_learning_rate_));
+    }
   }
-  (*set_learning_rate_)({Tensor::Scalar(static_cast<float>(rate))});
+  const FeedList feeds = {{new_learning_rate_, Tensor::Scalar(static_cast<float>(rate))}};
+  WithSession([&](Session& session) { session.Run(feeds, {}, set_learning_rate_); });
 }
 
-int64_t ModelEngine::Iterations() { return session_->Run(optimizer()->iterations().value()).scalar<int64_t>(); }
+int64_t ModelEngine::Iterations() {
+  const Output iterations = optimizer()->iterations().value();
+  return WithSession([&](Session& session) { return session.Run(iterations).scalar<int64_t>(); });
+}
 
 std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& compiled, bool training,
                                                        const std::vector<data::TensorSpec>& y_specs,
@@ -267,49 +315,99 @@ std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& comp
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
                                    const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
   const VariableCreatorScope names = OwnNames();
-  std::vector<std::unique_ptr<StepContext>> steps;
+  Steps steps;
+  StepFunction function = strategy_->closure_workers().empty()
+                              ? MakeReplicaStep(compiled, training, y_specs, body, &steps)
+                              : MakeWorkerStep(compiled, training, y_specs, body, &steps);
+  function.strategy_ = strategy_.get();
+  function.y_specs_ = y_specs;
+  return function;
+}
+
+std::vector<GraphOptimizer*> ModelEngine::OptimizersOf(bool training) const {
+  std::vector<GraphOptimizer*> optimizers;
+  if (!training) return optimizers;
+  for (const auto& optimizer : optimizers_) optimizers.push_back(optimizer.get());
+  return optimizers;
+}
+
+StepFunction ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool training,
+                                          const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                          Steps* steps) {
   strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
-    steps.push_back(DescribeStep(compiled, training, y_specs, body, replica));
+    steps->push_back(DescribeStep(compiled, training, y_specs, body, replica));
     return std::vector<Output>();
   });
   StepFunction function;
-  function.strategy_ = strategy_.get();
-  function.y_specs_ = y_specs;
-  function.layers_ = steps[0]->parts_->instance->layers();
   std::vector<Output> feeds;
+  std::vector<StepParts*> replicas;
+  for (const auto& step : *steps) {
+    replicas.push_back(step->parts_.get());
+    const std::vector<Output> own = step->parts_->feeds();
+    feeds.insert(feeds.end(), own.begin(), own.end());
+  }
+  const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, OptimizersOf(training));
+  Complete(*steps, &function);
+  function.step_ = session_->MakeCallable(feeds, joined.fetches,
+                                          {ops::Group(graph_, joined.targets, training ? "train_step" : "test_step")});
+  return function;
+}
+
+// Each worker has a copy of the step. All copies update the same variables; the states of the metrics are on a
+// parameter server, so that they outlive a worker.
+StepFunction ModelEngine::MakeWorkerStep(const CompiledModel& compiled, bool training,
+                                         const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                         Steps* steps) {
+  const VariableCreatorScope states(graph_, [this](const VariableMaker& next, const VariableRequest& request) {
+    const ColocateWith nowhere(graph_, nullptr);
+    const DeviceScope device(graph_, strategy_->DeviceOfCopy(0));
+    return next(request);
+  });
+  if (coordinator_ == nullptr) {
+    const distribute::CoordinatorOptions options = {.closures_in_flight = strategy_->steps_in_flight()};
+    coordinator_ = std::make_unique<distribute::ClusterCoordinator>(strategy_, graph_, options);
+  }
+  StepFunction function;
+  function.coordinator_ = coordinator_.get();
+  function.closure_ = coordinator_->MakeFunction(
+      [&](distribute::ClosureContext& worker) {
+        strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
+          steps->push_back(DescribeStep(compiled, training, y_specs, body, replica));
+          return std::vector<Output>();
+        });
+        StepParts& parts = *steps->back()->parts_;
+        for (const Output& feed : parts.feeds()) worker.AddArgument(feed);
+        const ReplicatedStep joined = JoinReplicas(*strategy_, {&parts}, OptimizersOf(training));
+        return distribute::ClosureNodes{joined.fetches, {ops::Group(graph_, joined.targets, "step")}};
+      },
+      training ? "train_step" : "test_step");
+  Complete(*steps, &function);
+  return function;
+}
+
+void ModelEngine::Complete(const Steps& steps, StepFunction* function) {
   std::vector<StepParts*> replicas;
   for (const auto& step : steps) {
     StepParts& parts = *step->parts_;
     replicas.push_back(&parts);
-    StepFunction::Replica replica{parts.x, parts.reported_loss, parts.instance->values()};
-    replica.feeds.insert(replica.feeds.end(), parts.y.begin(), parts.y.end());
-    replica.feeds.push_back(parts.sample_weight);
-    feeds.insert(feeds.end(), replica.feeds.begin(), replica.feeds.end());
-    function.replicas_.push_back(std::move(replica));
+    StepFunction::Replica replica{parts.feeds(), parts.reported_loss, parts.instance->values()};
+    function->replicas_.push_back(std::move(replica));
   }
-  for (const auto& [name, loss] : replicas[0]->output_losses) function.output_loss_names_.push_back(name);
-  std::vector<GraphOptimizer*> optimizers;
-  if (training) {
-    for (const auto& optimizer : optimizers_) optimizers.push_back(optimizer.get());
-  }
-  const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, optimizers);
+  function->layers_ = replicas[0]->instance->layers();
+  for (const auto& [name, loss] : replicas[0]->output_losses) function->output_loss_names_.push_back(name);
   std::vector<Node*> resets;
   std::vector<Output> local_results, results;
   for (ReplicatedMetric& metric : JoinMetrics(*strategy_, replicas)) {
     resets.insert(resets.end(), metric.resets.begin(), metric.resets.end());
     local_results.push_back(metric.local_result);
     results.push_back(metric.result);
-    function.metrics_.emplace_back(metric.name, metric.metric);
+    function->metrics_.emplace_back(metric.name, metric.metric);
   }
   RunInitializers();
-  function.step_ = session_->MakeCallable(feeds, joined.fetches,
-                                          {ops::Group(graph_, joined.targets, training ? "train_step" : "test_step")});
-  if (!results.empty()) {
-    function.reset_ = session_->MakeCallable({}, {}, resets);
-    function.local_results_ = session_->MakeCallable({}, local_results);
-    function.results_ = session_->MakeCallable({}, results);
-  }
-  return function;
+  function->engine_ = this;
+  function->resets_ = std::move(resets);
+  function->local_results_ = std::move(local_results);
+  function->results_ = std::move(results);
 }
 
 void ModelEngine::ExpectEqualReplicas() {

@@ -2,6 +2,7 @@
 // are first needed. It holds the weights and steps of all replicas of this process. Internal to keras/.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/data/element.h"
+#include "cohort/distribute/coordinator/cluster_coordinator.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/callbacks/logs.h"
 #include "cohort/keras/layers/layer_graph.h"
@@ -24,6 +27,8 @@
 
 namespace cohort::keras {
 
+class ModelEngine;
+
 // The prepared signatures of one step (training or evaluation), which runs batch after batch. ModelState owns it. It
 // can be used while its ModelEngine lives, by one thread at a time.
 class StepFunction {
@@ -34,6 +39,14 @@ class StepFunction {
   };
   // Runs the step on the parts of this process's replicas. A part has x..., y..., sample_weight.
   Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
+  // For a ParameterServerStrategy: queues the step for some worker. Returns the place of its results (ResultOf).
+  distribute::RemoteValue Schedule(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
+  // Waits until all queued steps have ended. Throws the error of one that failed.
+  void Join() const;
+  // Returns true if steps are queued and not run at once.
+  bool is_remote() const { return closure_ != nullptr; }
+  // Returns the result of a step from the values of its fetches.
+  Result ResultOf(const std::vector<Tensor>& values, int64_t examples) const;
   // Runs the step on a global batch. Each replica takes its rows.
   Result Run(const std::vector<Tensor>& global_batch) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
@@ -61,9 +74,12 @@ class StepFunction {
   std::vector<std::string> output_loss_names_;
   std::vector<std::pair<std::string, MetricPtr>> metrics_;
   std::optional<Callable> step_;
-  std::optional<Callable> reset_;
-  std::optional<Callable> local_results_;
-  std::optional<Callable> results_;
+  distribute::ClusterCoordinator* coordinator_ = nullptr;  // of the engine
+  distribute::ClosureFunctionPtr closure_;                 // null: the step is step_
+  ModelEngine* engine_ = nullptr;
+  std::vector<Node*> resets_;
+  std::vector<Output> local_results_;
+  std::vector<Output> results_;
 };
 
 // Owns graph, session, weights and optimizers of a model. ModelState owns it. Only one thread at a time may use it,
@@ -92,6 +108,21 @@ class ModelEngine {
   std::vector<LayerInstance::LayerValues> step_values() const;
   Graph& graph() { return graph_; }
   Session& session() { return *session_; }
+  // Returns work(session). With a ParameterServerStrategy, a lost connection to a parameter server ends the session:
+  // then opens another one, and calls `work` again, which must do no harm; for at most kSessionLimit. Other errors, and
+  // the last one, are thrown. Signatures and references to the session that were kept are not valid after that.
+  static constexpr std::chrono::seconds kSessionLimit{60};
+  template <typename Work>
+  auto WithSession(const Work& work) {
+    const auto deadline = std::chrono::steady_clock::now() + kSessionLimit;
+    while (true) {
+      try {
+        return work(*session_);
+      } catch (const Error& error) {
+        if (!ReopenSession(error, deadline)) throw;
+      }
+    }
+  }
   std::vector<Tensor> GetWeights();
   // Sets the weights of all replicas of this process. Throws InvalidArgumentError that names the first value that does
   // not fit.
@@ -131,10 +162,21 @@ class ModelEngine {
   std::vector<Output> InputPlaceholders();
   // Throws WorkersDisagreeError as the constructor does. Compares no values.
   void ExpectEqualModels();
+  // Opens a new session after `error`, unless the session is all right or `deadline` has passed. Returns whether it has.
+  bool ReopenSession(const Error& error, std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(predict_mu_);
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
   // While the result lives, variables get names that are unique among the models on the strategy.
   VariableCreatorScope OwnNames();
+  // Add the step of each replica here, or of each worker of a ParameterServerStrategy, and put its parts into *steps.
+  using Steps = std::vector<std::unique_ptr<StepContext>>;
+  StepFunction MakeReplicaStep(const CompiledModel& compiled, bool training,
+                               const std::vector<data::TensorSpec>& y_specs, const StepBody& body, Steps* steps);
+  StepFunction MakeWorkerStep(const CompiledModel& compiled, bool training,
+                              const std::vector<data::TensorSpec>& y_specs, const StepBody& body, Steps* steps);
+  // Adds what a step's function needs of the first replica or worker, and its metrics.
+  void Complete(const Steps& steps, StepFunction* function);
+  std::vector<GraphOptimizer*> OptimizersOf(bool training) const;
   WeightStore& store(size_t replica) { return replica == 0 ? weights_ : *mirrors_[replica - 1]; }
   std::unique_ptr<StepContext> DescribeStep(const CompiledModel& compiled, bool training,
                                             const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
@@ -144,6 +186,7 @@ class ModelEngine {
   const DType compute_dtype_;
   const distribute::StrategyPtr strategy_;
   const std::string own_names_;  // prefix of the names of variables
+  const SessionConfig session_config_;
   Graph graph_;
   WeightStore weights_{graph_};
   std::vector<std::unique_ptr<WeightStore>> mirrors_;  // of the other replicas
@@ -152,11 +195,13 @@ class ModelEngine {
   std::vector<Output> predictions_;
   std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // one for each copy of the variables
   std::unique_ptr<Session> session_;
+  std::unique_ptr<distribute::ClusterCoordinator> coordinator_;  // of a ParameterServerStrategy
   Mutex predict_mu_;
   std::optional<Callable> predict_ COHORT_GUARDED_BY(predict_mu_);
   std::vector<Output> new_values_;  // placeholders of SetWeights
-  std::optional<Callable> assign_;
-  std::optional<Callable> set_learning_rate_;
+  Node* set_weights_ = nullptr;
+  Output new_learning_rate_;  // placeholder of SetLearningRate
+  std::vector<Node*> set_learning_rate_;
   std::set<const VariableInfo*> initialized_;
 };
 

@@ -36,6 +36,9 @@ struct COHORT_EXPORT ModelOptions {
   distribute::StrategyPtr strategy = nullptr;
 };
 
+// A value for `verbose`: 1, but 2 with a ParameterServerStrategy, whose batches run at the same time.
+inline constexpr int kVerboseAuto = -1;
+
 // One loss, or one for each output: "mse", {"mse", keras::Huber()}.
 class COHORT_EXPORT LossList {
  public:
@@ -68,9 +71,9 @@ struct COHORT_EXPORT CompileOptions {
 
 // The arguments of Model::Fit beside the data.
 struct COHORT_EXPORT FitOptions {
-  int64_t batch_size = 32;  // if the data are tensors; datasets have batches already
-  int epochs = 1;           // training ends after this epoch; the first epoch is epoch 1
-  int verbose = 1;          // 0 silent, 1 progress bar, 2 one line for each epoch
+  int64_t batch_size = 32;     // if the data are tensors; datasets have batches already
+  int epochs = 1;              // training ends after this epoch; the first epoch is epoch 1
+  int verbose = kVerboseAuto;  // 0 silent, 1 progress bar, 2 one line for each epoch
   std::vector<CallbackPtr> callbacks;
   // The fraction of the examples, in (0, 1), that is used for validation and not for training: the last examples in the
   // order before any shuffling. 0: none. Not used if validation_data is given.
@@ -101,9 +104,9 @@ struct COHORT_EXPORT FitOptions {
 
 // The arguments of Model::Evaluate beside the data.
 struct COHORT_EXPORT EvaluateOptions {
-  int64_t batch_size = 32;  // if the data are tensors
-  int verbose = 1;          // 0 silent, 1 progress bar, 2 one line at the end
-  int64_t steps = 0;        // number of batches; 0: until the data end
+  int64_t batch_size = 32;     // if the data are tensors
+  int verbose = kVerboseAuto;  // 0 silent, 1 progress bar, 2 one line at the end
+  int64_t steps = 0;           // number of batches; 0: until the data end
   std::vector<CallbackPtr> callbacks;
   data::AutoShardPolicy auto_shard = data::AutoShardPolicy::kAuto;
 };

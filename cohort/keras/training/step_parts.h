@@ -56,6 +56,14 @@ struct StepParts {
   Output sample_weight;
   distribute::ReplicaContext* replica;  // dangling after the program's step function has returned
 
+  // Returns the placeholders that are fed in each run: x..., y..., sample_weight.
+  std::vector<Output> feeds() const {
+    std::vector<Output> all = x;
+    all.insert(all.end(), y.begin(), y.end());
+    all.push_back(sample_weight);
+    return all;
+  }
+
   // The members below are collected while the step is described.
   std::unique_ptr<LayerInstance> instance;            // of the last StepContext::Call
   WeightUpdates updates;                              // moving statistics of all Calls; in training steps only

@@ -86,7 +86,12 @@ std::vector<ops::Variable> StepContext::trainable_variables() const {
 }
 
 std::vector<train::GradientAndVariable> StepContext::Gradients(Output loss) const {
-  const std::vector<ops::Variable> variables = trainable_variables();
+  std::vector<ops::Variable> variables;  // the parts of a partitioned weight instead of the weight
+  for (const ops::Variable& weight : trainable_variables()) {
+    const std::vector<ops::Variable> parts = weight.parts();
+    variables.insert(variables.end(), parts.begin(), parts.end());
+    if (parts.empty()) variables.push_back(weight);
+  }
   std::vector<Output> handles;
   handles.reserve(variables.size());
   for (const ops::Variable& variable : variables) handles.push_back(variable.handle());

@@ -173,6 +173,33 @@ std::unique_ptr<Batches> Trainer::ValidationBatches(const ModelData& data, const
                                                 .auto_shard = options.auto_shard});
 }
 
+int Trainer::VerboseOf(int verbose, const char* caller) const {
+  if (verbose == kVerboseAuto) return is_remote() ? 2 : 1;
+  if (verbose == 1 && is_remote()) {
+    throw InvalidArgumentError(StrCat("[keras/", caller,
+                                      "] `verbose=1` is not allowed with `ParameterServerStrategy` for performance ",
+                                      "reasons. Received: verbose=1; use 0, 2 or kVerboseAuto"));
+  }
+  return verbose;
+}
+
+void Trainer::CheckRemote(const char* caller, const std::vector<CallbackPtr>& callbacks, int64_t steps,
+                          const char* name_of_steps) const {
+  if (!is_remote()) return;
+  if (steps <= 0) {
+    throw InvalidArgumentError(
+        StrCat("[keras/", caller, "] `", name_of_steps, "` must be specified with `ParameterServerStrategy`."));
+  }
+  std::vector<std::string> unsupported;
+  for (const CallbackPtr& callback : callbacks) {
+    if (const auto name = callback->needs_batches()) unsupported.push_back(*name);
+  }
+  if (unsupported.empty()) return;
+  throw InvalidArgumentError(StrCat("[keras/", caller, "] Batch-level `Callback`s are not supported with ",
+                                    "`ParameterServerStrategy`. Found unsupported callbacks: [",
+                                    StrJoin(unsupported, ", "), "]"));
+}
+
 std::vector<CallbackPtr> Trainer::CallbacksOf(const std::vector<CallbackPtr>& given, int verbose) const {
   std::vector<CallbackPtr> list = given;
   std::stable_partition(list.begin(), list.end(), [](const CallbackPtr& one) { return !one->comes_last(); });
@@ -187,6 +214,9 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   if (options.validation_split != 0 && validation_data.empty()) {
     std::tie(data, validation_data) = SplitOff(all, options.validation_split);
   }
+  const int verbose = VerboseOf(options.verbose, "fit");
+  CheckRemote("fit", options.callbacks, options.steps_per_epoch, "steps_per_epoch");
+  if (!validation_data.empty()) CheckRemote("fit", {}, options.validation_steps, "validation_steps");
   const size_t targets = state_->TrainedTargets().targets;
   if (!options.class_weight.empty() && targets != 1) {
     throw InvalidArgumentError(
@@ -198,17 +228,16 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   ExpectAgreement(batches, validation.get(), options);
   const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs());
   engine().ExpectEqualReplicas();
-  if (options.signal_check && !signal_checked_) {
+  if (options.signal_check && !signal_checked_ && !is_remote()) {
     ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
   }
   History history;
-  std::vector<CallbackPtr> list = CallbacksOf(options.callbacks, options.verbose);
+  std::vector<CallbackPtr> list = CallbacksOf(options.callbacks, verbose);
   list.push_back(std::make_shared<HistoryCallback>(&history));
   CallbackList callbacks(std::move(list));
-  callbacks.AttachAll(this, {.verbose = options.verbose,
-                             .epochs = options.epochs,
-                             .initial_epoch = options.initial_epoch,
-                             .steps = batches.steps()});
+  callbacks.AttachAll(
+      this,
+      {.verbose = verbose, .epochs = options.epochs, .initial_epoch = options.initial_epoch, .steps = batches.steps()});
   stop_training_ = false;
   FitProgress progress = {batches, callbacks, RunningLosses(step), first_pass, options.initial_epoch};
   const InFit in_fit(&fit_, &progress);
@@ -273,6 +302,8 @@ Logs Trainer::Evaluate(const ModelData& data, const EvaluateOptions& options) {
 
 Logs Trainer::EvaluateHere(const ModelData& data, const EvaluateOptions& options) {
   Prepare(data, "evaluate");
+  const int verbose = VerboseOf(options.verbose, "evaluate");
+  CheckRemote("evaluate", options.callbacks, options.steps, "steps");
   Batches batches(data, state_->TrainedTargets(),
                   {.caller = "evaluate",
                    .batch_size = options.batch_size,
@@ -288,8 +319,8 @@ Logs Trainer::EvaluateHere(const ModelData& data, const EvaluateOptions& options
         facts);
     batches.ShareSeeds();
   }
-  CallbackList callbacks(CallbacksOf(options.callbacks, options.verbose));
-  callbacks.AttachAll(this, {.verbose = options.verbose, .steps = batches.steps(), .is_testing = true});
+  CallbackList callbacks(CallbacksOf(options.callbacks, verbose));
+  callbacks.AttachAll(this, {.verbose = verbose, .steps = batches.steps(), .is_testing = true});
   Logs logs = RunTest(batches, callbacks, "Evaluate");
   engine().strategy().meeting().Barrier();
   return logs;

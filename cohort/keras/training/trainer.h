@@ -65,6 +65,13 @@ class Trainer final : public CallbackHost {
   void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
   // Runs the signal check and logs its problems. `where` is the epoch, for errors.
   void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);
+  // Returns 0, 1 or 2 for an option that may be kVerboseAuto. Throws InvalidArgumentError for other numbers, and for 1
+  // if the steps run on remote workers.
+  int VerboseOf(int verbose, const char* caller) const;
+  // Throws InvalidArgumentError for options that need an order of the batches, if the steps run on remote workers.
+  void CheckRemote(const char* caller, const std::vector<CallbackPtr>& callbacks, int64_t steps,
+                   const char* name_of_steps) const;
+  bool is_remote() const { return !engine().strategy().closure_workers().empty(); }
   // Returns the callbacks of a call, with the progress bar if `verbose` asks for it.
   std::vector<CallbackPtr> CallbacksOf(const std::vector<CallbackPtr>& given, int verbose) const;
   // Runs the epochs from `progress` on. Returns the logs of the last one.

@@ -65,7 +65,11 @@ std::string Trainer::BackUpTraining() {
   FitProgress& fit = RunningFit("backup");
   const distribute::Strategy& strategy = engine().strategy();
   std::vector<Tensor> mine = {Bytes(fit.batches.Save())};
-  for (Tensor& state : ReadVariables(engine().session(), MetricVariables())) mine.push_back(std::move(state));
+  const std::vector<ops::Variable> variables = MetricVariables();
+  for (Tensor& state :
+       engine().WithSession([&](Session& session) { return ReadVariables(session, variables); })) {
+    mine.push_back(std::move(state));
+  }
   const std::vector<std::string> of_workers =
       strategy.meeting().Gather(EncodeWeights({{GroupOfWorker(strategy.worker()), "", std::move(mine)}}));
   if (!is_chief()) return "";

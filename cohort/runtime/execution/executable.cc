@@ -114,7 +114,8 @@ std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
   return rets;
 }
 
-void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
+void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Executor::Mode mode, StepDone done) {
+  const int64_t id = start.number;
   if (args.size() != static_cast<size_t>(num_args_)) {
     throw InvalidArgumentError(
         StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_, " are needed"));
@@ -139,6 +140,7 @@ void Executable::StartStep(int64_t id, std::vector<Tensor> args, Executor::Mode 
   step->done = std::move(done);
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
   step->info.origin = &origin_;
+  step->info.closure = start.closure;
   step->partitions_left = static_cast<int>(executors_.size()) + 1;
   {
     MutexLock lock(step->mu);

@@ -61,7 +61,7 @@ class Executable {
   // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError if
   // the number of args is wrong, and AlreadyExistsError if a step of this number is running. If it throws, it does not
   // call `done`.
-  void StartStep(int64_t step, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
+  void StartStep(const StepStart& start, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
   // Returns whether RunInline can run the steps. It can if there is one partition, no edge to or from another
   // partition, and no kernel that waits.
   bool runs_inline() const { return runs_inline_; }

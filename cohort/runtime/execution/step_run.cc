@@ -40,6 +40,12 @@ void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
     step_ = &own_step_;
   }
   mode_ = mode;
+  if (step.closure.valid()) {
+    if (closure_updates_ == nullptr) {
+      closure_updates_ = std::make_unique<ClosureUpdates>(device_.task().applied_updates);
+    }
+    closure_updates_->BeginStep(step.closure);
+  }
   gate_.Begin(plan_.update_nodes, step.in_update_gate);
   memory_ = WantsArena(step) ? static_cast<Allocator*>(&arena_) : &device_.allocator();
   if (!uses_.empty()) std::memcpy(uses_.data(), plan_.initial_uses.data(), uses_.size() * sizeof(int32_t));
@@ -72,8 +78,10 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
   if (node.sends) EndTurn();
   try {
-    if (node.updates && gate_.observed()) [[unlikely]] {
-      ComputeObserved(node, context);
+    if (node.updates) {
+      // The body of a function may make an update several times, so a closure may repeat those.
+      const bool once = step_->closure.valid() && step_->caller == nullptr && node.num_outputs == 0;
+      once ? ComputeOnce(node, context) : ComputeUpdate(node, context);
     } else {
       node.kernel->Compute(context);
     }
@@ -88,6 +96,24 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   }
   FinishNode(node);
   return true;
+}
+
+void StepRun::ComputeOnce(const PlanNode& node, KernelContext& context) {
+  if (!closure_updates_->Begin(*node.node, context)) return;
+  try {
+    ComputeUpdate(node, context);
+  } catch (...) {
+    closure_updates_->UndoLatest();
+    throw;
+  }
+}
+
+void StepRun::ComputeUpdate(const PlanNode& node, KernelContext& context) {
+  if (gate_.observed()) [[unlikely]] {
+    ComputeObserved(node, context);
+  } else {
+    node.kernel->Compute(context);
+  }
 }
 
 void StepRun::ComputeObserved(const PlanNode& node, KernelContext& context) {
@@ -188,6 +214,10 @@ void StepRun::EnteredGate(const PlanNode& node) {
 
 Status StepRun::CloseStep() {
   gate_.LeaveIfInside();
+  // On a stream, no update behind an error is applied.
+  if (step_->closure.valid() && EndsOnStream() && error_.set()) {
+    closure_updates_->UndoAfter(static_cast<size_t>(error_.updates_applied()));
+  }
   Status status;
   {
     MutexLock lock(mu_);

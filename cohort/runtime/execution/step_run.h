@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cohort/core/mutex.h"
+#include "cohort/runtime/execution/closure_updates.h"
 #include "cohort/runtime/execution/gate_pass.h"
 #include "cohort/runtime/execution/update_recorder.h"
 #include "cohort/runtime/plan/arena.h"
@@ -98,13 +99,17 @@ class StepRun {
 
  private:
   bool WantsArena(const StepInfo& step);
+  // Runs the kernel of an update of a closure, unless another attempt of the closure has made the update.
+  void ComputeOnce(const PlanNode& node, KernelContext& context);
+  void ComputeUpdate(const PlanNode& node, KernelContext& context);
   // Runs the kernel of an update that is observed.
   void ComputeObserved(const PlanNode& node, KernelContext& context);
   // Makes the step fail with a status whose message is complete.
   void FailWith(const Status& status) COHORT_EXCLUDES(mu_);
   void TakeError(const Status& of_device);
 
-  std::unique_ptr<UpdateRecorder> recorder_;  // null if no update of this run was ever observed
+  std::unique_ptr<UpdateRecorder> recorder_;         // null if no update of this run was ever observed
+  std::unique_ptr<ClosureUpdates> closure_updates_;  // null if this run was never one of a closure
 
   StepInfo own_step_;  // on streams: a copy of the step's info that points to error_
   StepError error_;

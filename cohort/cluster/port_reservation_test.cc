@@ -1,6 +1,6 @@
 // Tests that a reserved port stays reserved: a task can listen on it again and again, and no process that searches for
 // a free port gets it.
-#include "tools/cohort/port_reservation.h"
+#include "cohort/cluster/port_reservation.h"
 
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace cohort::tools {
+namespace cohort {
 namespace {
 
 class Socket {
@@ -217,4 +217,4 @@ TEST(PortReservationTest, GrpcServesOnAReservedPortAndAgainAfterARestart) {
 }
 
 }  // namespace
-}  // namespace cohort::tools
+}  // namespace cohort

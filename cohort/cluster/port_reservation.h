@@ -8,10 +8,12 @@
 
 #include <string>
 
-namespace cohort::tools {
+#include "cohort/core/export.h"
+
+namespace cohort {
 
 // Not thread-safe.
-class PortReservation {
+class COHORT_EXPORT PortReservation {
  public:
   // Reserves a port that the system chooses. Throws UnavailableError if there is none.
   PortReservation();
@@ -29,4 +31,4 @@ class PortReservation {
   int port_ = 0;
 };
 
-}  // namespace cohort::tools
+}  // namespace cohort

@@ -1,4 +1,4 @@
-#include "tools/cohort/port_reservation.h"
+#include "cohort/cluster/port_reservation.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,11 +12,12 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
-namespace cohort::tools {
+namespace cohort {
 namespace {
 
 [[noreturn]] void Fail(const char* call) {
-  throw UnavailableError(StrCat("[launch] expected a free port on 127.0.0.1; ", call, " failed: ", std::strerror(errno),
+  throw UnavailableError(StrCat("[cluster] expected a free port on 127.0.0.1; ", call,
+                                " failed: ", std::strerror(errno),
                                 "; close programs that hold ports or raise the limit of open files"));
 }
 
@@ -56,4 +57,4 @@ PortReservation& PortReservation::operator=(PortReservation&& other) noexcept {
 
 std::string PortReservation::Address() const { return StrCat("127.0.0.1:", port_); }
 
-}  // namespace cohort::tools
+}  // namespace cohort

@@ -1,0 +1,59 @@
+// ClosureId: says of which closure of a coordinator a step is an attempt. AppliedUpdates: the updates that attempts
+// have made on a task, so that a further attempt does not make them again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "cohort/core/export.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort {
+
+// A closure of a coordinator. If a worker is lost, the coordinator runs the closure again, as another step, perhaps of
+// another session.
+struct COHORT_EXPORT ClosureId {
+  uint64_t coordinator = 0;  // random at each start of a coordinator; 0: the step is not of a closure
+  int64_t number = 0;        // 1, 2, 3... in the order in which the coordinator got its closures
+  int64_t lowest = 0;        // every closure of a smaller number has ended
+  bool valid() const { return coordinator != 0; }
+  friend bool operator==(const ClosureId&, const ClosureId&) = default;
+};
+
+// The number of a step in its session, and the closure of which it is an attempt, if it is one.
+struct COHORT_EXPORT StepStart {
+  StepStart(int64_t number, ClosureId closure = {}) : number(number), closure(closure) {}  // NOLINT: implicit
+  int64_t number;
+  ClosureId closure;
+};
+
+// TaskResources owns it. It keeps what it knows of a closure until the coordinator says that the closure has ended, and
+// what it knows of a coordinator until kCoordinators others were seen. Thread-safe.
+class AppliedUpdates {
+ public:
+  static constexpr size_t kCoordinators = 16;
+
+  // Returns true if no attempt of the closure has made `update` here; then the caller makes it, and calls Undo if that
+  // fails. Returns false if an attempt has made it or is making it, or if the closure has ended. `update` is the same
+  // text in every attempt.
+  bool Begin(const ClosureId& closure, const std::string& update) COHORT_EXCLUDES(mu_);
+  // The update was not made.
+  void Undo(const ClosureId& closure, const std::string& update) COHORT_EXCLUDES(mu_);
+  // Returns the number of closures of which something is known.
+  size_t size() COHORT_EXCLUDES(mu_);
+
+ private:
+  struct Coordinator {
+    int64_t lowest = 0;
+    uint64_t used = 0;  // when it was last seen, in calls of Begin
+    std::map<int64_t, std::set<std::string>> closures;
+  };
+
+  Mutex mu_;
+  uint64_t calls_ COHORT_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, Coordinator> coordinators_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace cohort

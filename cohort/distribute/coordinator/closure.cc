@@ -1,0 +1,44 @@
+#include "cohort/distribute/coordinator/closure.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/distribute/coordinator/per_worker.h"
+#include "cohort/ops/array.h"
+
+namespace cohort::distribute {
+
+Output ClosureContext::Argument(DType dtype, const Shape& shape) {
+  arguments_.push_back(ops::Placeholder(graph_, dtype, shape, "argument"));
+  return arguments_.back();
+}
+
+std::vector<Output> ClosureContext::Get(const PerWorkerValue& value) {
+  if (!value.valid()) {
+    throw InvalidArgumentError(
+        "[coordinator] expected a PerWorkerValue; got an empty one: make it with CreatePerWorkerValue or "
+        "CreatePerWorkerDataset");
+  }
+  sources_.push_back(value.source());
+  return value.source()->Get(worker_);
+}
+
+void ClosureFunction::CheckArguments(const std::vector<Tensor>& arguments) const {
+  const std::vector<Output>& wanted = workers_[0].arguments;
+  if (arguments.size() != wanted.size()) {
+    throw InvalidArgumentError(StrCat("[coordinator] expected ", wanted.size(), " arguments for function '", name_,
+                                      "'; got ", arguments.size()));
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const bool defined = arguments[i].defined();
+    if (defined && arguments[i].dtype() == wanted[i].dtype() &&
+        wanted[i].shape().IsCompatibleWith(arguments[i].shape())) {
+      continue;
+    }
+    const std::string got =
+        defined ? StrCat(arguments[i].dtype(), arguments[i].shape()) : std::string("an undefined tensor");
+    throw InvalidArgumentError(StrCat("[coordinator] expected ", wanted[i].dtype(), wanted[i].shape(), " as argument ",
+                                      i, " of function '", name_, "'; got ", got));
+  }
+}
+
+}  // namespace cohort::distribute

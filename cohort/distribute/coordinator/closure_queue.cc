@@ -1,0 +1,159 @@
+#include "cohort/distribute/coordinator/closure_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::distribute {
+
+void ClosureQueue::CheckAlive() const {
+  fatal_.ThrowIfError();
+  if (stopped_) throw FailedPreconditionError("[coordinator] the coordinator has ended");
+}
+
+void ClosureQueue::ThrowError() {
+  if (error_.ok()) return;
+  while (!in_flight_.empty() && !stopped_) changed_.Wait(mu_);  // each closure in flight has an end
+  const Status error = std::exchange(error_, Status());
+  error.ThrowIfError();
+}
+
+void ClosureQueue::Put(const ClosurePtr& closure) {
+  MutexLock lock(mu_);
+  while (true) {
+    CheckAlive();
+    ThrowError();
+    if (queue_.size() < limit_) break;
+    changed_.Wait(mu_);
+  }
+  closure->number = next_number_++;
+  queue_.push_back(closure);
+  work_.NotifyAll();
+}
+
+void ClosureQueue::AwaitIdle() {
+  MutexLock lock(mu_);
+  while (true) {
+    CheckAlive();
+    ThrowError();
+    if (queue_.empty() && in_flight_.empty()) return;
+    changed_.Wait(mu_);
+  }
+}
+
+bool ClosureQueue::idle() {
+  MutexLock lock(mu_);
+  return queue_.empty() && in_flight_.empty() && error_.ok() && fatal_.ok();
+}
+
+ClosureQueue::Next ClosureQueue::Take(size_t worker, ClosurePtr* closure) {
+  MutexLock lock(mu_);
+  Slot& slot = slots_[worker];
+  while (true) {
+    if (stopped_) return Next::kStop;
+    if (slot.broken) return Next::kRecover;
+    if (!queue_.empty() && slot.in_flight < most_in_flight_) break;
+    work_.Wait(mu_);
+  }
+  *closure = std::move(queue_.front());
+  queue_.pop_front();
+  ++slot.in_flight;
+  in_flight_.insert((*closure)->number);
+  (*closure)->lowest = *in_flight_.begin();  // the queue is in order, so that no closure in it has a smaller number
+  if (queue_.size() + 1 == limit_) changed_.NotifyAll();
+  return Next::kRun;
+}
+
+void ClosureQueue::TakeOff(size_t worker, const Closure& closure) {
+  --slots_[worker].in_flight;
+  in_flight_.erase(closure.number);
+  if (in_flight_.empty()) changed_.NotifyAll();
+  if (!queue_.empty()) work_.NotifyAll();
+}
+
+void ClosureQueue::CancelQueued(const std::string& why) {
+  for (const ClosurePtr& closure : queue_) closure->result->Abort(why);
+  queue_.clear();
+}
+
+void ClosureQueue::Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results) {
+  if (status.ok()) {
+    closure->result->SetValues(std::move(results));
+  } else {
+    closure->result->SetError(status);
+  }
+  MutexLock lock(mu_);
+  if (!status.ok() && error_.ok()) {
+    const std::string told =
+        StrCat(status.message(), " (closure ", closure->number, " of function '", closure->function->name(), "'; ",
+               queue_.size(), " closures that had not started were cancelled)");
+    error_ = Status(status.code(), told);
+    CancelQueued(StrCat("[coordinator] the closure was cancelled, because an earlier one failed: ", told));
+  }
+  TakeOff(worker, *closure);
+}
+
+void ClosureQueue::Return(size_t worker, const ClosurePtr& closure, const Status& why) {
+  MutexLock lock(mu_);
+  Slot& slot = slots_[worker];
+  if (!slot.broken) {
+    slot.broken = true;
+    slot.why = why;
+  }
+  if (stopped_ || !error_.ok() || !fatal_.ok()) {
+    closure->result->Abort(
+        StrCat("[coordinator] the closure was cancelled after its worker had failed: ", why.message()));
+  } else {
+    const auto place = std::find_if(queue_.begin(), queue_.end(),
+                                    [&](const ClosurePtr& queued) { return queued->number > closure->number; });
+    queue_.insert(place, closure);
+  }
+  TakeOff(worker, *closure);
+  work_.NotifyAll();
+}
+
+void ClosureQueue::Break(size_t worker, const Status& why) {
+  MutexLock lock(mu_);
+  if (slots_[worker].broken) return;
+  slots_[worker].broken = true;
+  slots_[worker].why = why;
+  work_.NotifyAll();
+}
+
+void ClosureQueue::Repaired(size_t worker) {
+  MutexLock lock(mu_);
+  slots_[worker].broken = false;
+  slots_[worker].why = Status();
+}
+
+Status ClosureQueue::why_broken(size_t worker) {
+  MutexLock lock(mu_);
+  return slots_[worker].why;
+}
+
+bool ClosureQueue::Pause(std::chrono::milliseconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  MutexLock lock(mu_);
+  while (!stopped_ && work_.WaitUntil(mu_, deadline)) {
+  }
+  return !stopped_;
+}
+
+void ClosureQueue::Fail(const Status& why) {
+  MutexLock lock(mu_);
+  if (fatal_.ok()) fatal_ = why;
+  CancelQueued(StrCat("[coordinator] the closure was cancelled: ", why.message()));
+  changed_.NotifyAll();
+  work_.NotifyAll();
+}
+
+void ClosureQueue::Stop() {
+  MutexLock lock(mu_);
+  stopped_ = true;
+  CancelQueued("[coordinator] the closure was cancelled, because the coordinator has ended");
+  changed_.NotifyAll();
+  work_.NotifyAll();
+}
+
+}  // namespace cohort::distribute

@@ -1,0 +1,188 @@
+// ClosureWorker. Loop takes what is next from the queue. Start prepares and starts a closure; OnDone ends it, or gives
+// it back if the worker is lost. Recover then replaces the session. The time for which nothing has worked is measured
+// from the first failure after a success, so that a task that comes and goes does not end the coordinator.
+#include "cohort/distribute/coordinator/closure_worker.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::distribute {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+
+}  // namespace
+
+uint64_t ClosureWorkers::NewRun() {
+  std::random_device random;
+  return (uint64_t{random()} << 32 | random()) | 1;
+}
+
+WorkersOfCoordinator ClosureWorkers::Workers() const {
+  return {strategy.closure_workers(), StrCat("coordinator_", run)};
+}
+
+std::vector<std::shared_ptr<const PerWorkerSource>> ClosureWorkers::Sources() {
+  MutexLock lock(mu);
+  return sources;
+}
+
+ClosureWorker::ClosureWorker(ClosureWorkers& shared, int worker, std::string device, Node* ready)
+    : shared_(shared), worker_(worker), device_(std::move(device)), ready_(ready), backoff_(kFirstPause) {
+  ++shared_.workers_that_answer;
+  thread_ = std::thread([this] { Loop(); });
+}
+
+ClosureWorker::~ClosureWorker() { thread_.join(); }
+
+void ClosureWorker::Loop() {
+  const auto me = static_cast<size_t>(worker_);
+  while (true) {
+    ClosurePtr closure;
+    const ClosureQueue::Next next = shared_.queue.Take(me, &closure);
+    if (next == ClosureQueue::Next::kStop) break;
+    if (next == ClosureQueue::Next::kRun) {
+      Start(closure);
+    } else if (!Recover()) {
+      break;
+    }
+  }
+  closing_ = true;
+  session_.reset();  // the ends of all closures have been called after this
+}
+
+void ClosureWorker::Start(const ClosurePtr& closure) {
+  const auto me = static_cast<size_t>(worker_);
+  const ClosureFunction::OfWorker& nodes = closure->function->of(worker_);
+  RunRequest request;
+  try {
+    Prepare(closure->function);
+  } catch (const Error&) {
+    const Status status = Status::FromCurrentException();
+    // To prepare is also to connect, and that has a deadline.
+    if (IsLoss(status) || status.code() == Code::kDeadlineExceeded) return GiveBack(closure, status);
+    return shared_.queue.Finish(me, closure, status, {});
+  }
+  for (size_t i = 0; i < nodes.arguments.size(); ++i) {
+    request.feeds.emplace_back(nodes.arguments[i], closure->arguments[i]);
+  }
+  request.fetches = nodes.fetches;
+  request.targets = nodes.targets;
+  request.options.timeout = shared_.options.closure_timeout;
+  request.options.closure = {shared_.run, closure->number, closure->lowest};
+  session_->RunAsync(std::move(request), [this, closure](const Status& status, RunResults results) {
+    OnDone(closure, status, std::move(results));
+  });
+}
+
+void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
+  if (session_ == nullptr) {
+    SessionConfig config = shared_.options.session;
+    config.connect_timeout = shared_.options.connect_timeout;
+    session_ = shared_.strategy.OpenSession(shared_.graph, config);
+    initialized_ = 0;
+  }
+  const auto sources = shared_.Sources();
+  for (; initialized_ < sources.size(); ++initialized_) {
+    const std::vector<Node*> initializers = sources[initialized_]->Initializers(worker_);
+    if (initializers.empty()) continue;
+    session_->Run({}, {}, initializers, {.timeout = shared_.options.closure_timeout});
+  }
+  if (function == nullptr || prepared_.count(function.get()) > 0) return;
+  const ClosureFunction::OfWorker& nodes = function->of(worker_);
+  session_->MakeCallable(nodes.arguments, nodes.fetches, nodes.targets);
+  prepared_.insert(function.get());
+}
+
+void ClosureWorker::OnDone(const ClosurePtr& closure, const Status& status, RunResults results) {
+  if (!status.ok() && (IsLoss(status) || (closing_ && status.code() == Code::kCancelled))) {
+    return GiveBack(closure, status);
+  }
+  worked_ = true;
+  shared_.queue.Finish(static_cast<size_t>(worker_), closure, status, std::move(results));
+}
+
+void ClosureWorker::GiveBack(const ClosurePtr& closure, const Status& why) {
+  int elements = 0;
+  for (const auto& source : closure->function->of(worker_).sources) elements += source->elements();
+  shared_.lost_elements += elements;
+  ++shared_.repeated_closures;
+  shared_.queue.Return(static_cast<size_t>(worker_), closure, why);
+}
+
+bool ClosureWorker::IsLoss(const Status& status) {
+  return status.code() == Code::kUnavailable || status.code() == Code::kAborted;
+}
+
+bool ClosureWorker::NamesThisWorker(const Status& status) const {
+  // The first task in the message is the one that is lost; the task that has noticed it may follow.
+  const std::string_view message = status.message();
+  const size_t first = message.find("/job:");
+  if (first == std::string_view::npos) return true;
+  const DeviceName task = DeviceName::Parse(device_).Task();
+  return message.substr(first).starts_with(task.ToString()) ||
+         message.substr(first).starts_with(TaskName(*task.job, *task.task));
+}
+
+bool ClosureWorker::Recover() {
+  const auto me = static_cast<size_t>(worker_);
+  Status why = shared_.queue.why_broken(me);
+  if (worked_.exchange(false)) {
+    failing_since_.reset();
+    backoff_ = kFirstPause;
+  }
+  if (!failing_since_) {
+    failing_since_ = Clock::now();
+    LogWarning("coordinator", device_,
+               " gets no closures until it can be reached again; its closures run elsewhere: ", why.message());
+  }
+  closing_ = true;
+  session_.reset();  // gives back what is still in flight
+  closing_ = false;
+  prepared_.clear();
+  while (true) {
+    CheckLimits(why);
+    if (!shared_.queue.Pause(backoff_)) return false;
+    backoff_ = std::min(kLongestPause, backoff_ * 2);
+    try {
+      Prepare(nullptr);
+      session_->Run({}, {}, {ready_}, {.timeout = shared_.options.connect_timeout});
+      break;
+    } catch (const Error&) {
+      why = Status::FromCurrentException();
+      session_.reset();
+    }
+  }
+  if (counted_out_) ++shared_.workers_that_answer;
+  counted_out_ = false;
+  LogInfo("coordinator", device_, " gets closures again");
+  shared_.queue.Repaired(me);
+  return true;
+}
+
+void ClosureWorker::CheckLimits(const Status& why) {
+  const auto failing = Clock::now() - *failing_since_;
+  if (!NamesThisWorker(why) && failing > shared_.options.ps_timeout) {
+    const auto limit = std::chrono::duration_cast<std::chrono::seconds>(shared_.options.ps_timeout);
+    return shared_.queue.Fail(Status(
+        Code::kUnavailable, StrCat("[coordinator] expected every parameter server to be reachable; for ", limit.count(),
+                                   " s no closure has run on ", device_, ": ", why.message(),
+                                   "; start the parameter servers and this program again, and restore a checkpoint")));
+  }
+  if (counted_out_ || failing <= shared_.options.worker_timeout) return;
+  counted_out_ = true;
+  if (--shared_.workers_that_answer > 0) return;
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(shared_.options.worker_timeout);
+  shared_.queue.Fail(
+      Status(Code::kUnavailable, StrCat("[coordinator] expected at least one worker; none has answered ", "for ",
+                                        limit.count(), " s; the latest error of ", device_, ": ", why.message())));
+}
+
+}  // namespace cohort::distribute

@@ -1,0 +1,92 @@
+// ClosureWorker: sends closures to one worker, and finds out when the worker is there again after it was lost. Internal
+// to distribute/.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/distribute/coordinator/closure_queue.h"
+#include "cohort/distribute/coordinator/coordinator_options.h"
+#include "cohort/distribute/coordinator/per_worker.h"
+#include "cohort/distribute/strategy.h"
+
+namespace cohort::distribute {
+
+// What all ClosureWorkers of a coordinator share. The coordinator owns it. Thread-safe.
+struct ClosureWorkers {
+  ClosureWorkers(const Strategy& strategy, const Graph& graph, const CoordinatorOptions& options, size_t workers)
+      : strategy(strategy), graph(graph), options(options), run(NewRun()), queue(workers, options.closures_in_flight) {}
+
+  // Returns a random number that is not 0.
+  static uint64_t NewRun();
+
+  // Returns the devices of the workers, and a prefix for names that no other coordinator has.
+  WorkersOfCoordinator Workers() const;
+  // Returns the values of the workers, in the order in which they were made.
+  std::vector<std::shared_ptr<const PerWorkerSource>> Sources() COHORT_EXCLUDES(mu);
+
+  const Strategy& strategy;
+  const Graph& graph;
+  const CoordinatorOptions options;
+  const uint64_t run;  // random; part of the ids of closures
+  ClosureQueue queue;
+  std::atomic<int64_t> lost_elements{0};
+  std::atomic<int64_t> repeated_closures{0};
+  std::atomic<int> workers_that_answer{0};  // all except those that have been broken for options.worker_timeout
+  Mutex mu;
+  std::vector<std::shared_ptr<const PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
+};
+
+// One worker. It has a thread of its own, which takes closures from the queue and starts them by a session that is this
+// worker's alone. If a closure fails because the worker or a connection is lost, it goes back to the queue; the session
+// is closed, and the thread tries to open another one until the worker answers. The coordinator owns it.
+class ClosureWorker {
+ public:
+  // `ready` is a node on the worker that does nothing. Starts the thread.
+  ClosureWorker(ClosureWorkers& shared, int worker, std::string device, Node* ready);
+  // Joins the thread. Requires: the queue has stopped.
+  ~ClosureWorker();
+  ClosureWorker(const ClosureWorker&) = delete;
+  ClosureWorker& operator=(const ClosureWorker&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Loop();
+  void Start(const ClosurePtr& closure);
+  // Opens the session, initializes the worker's values, and prepares the function, as far as that is not done yet.
+  void Prepare(const ClosureFunctionPtr& function);
+  void OnDone(const ClosurePtr& closure, const Status& status, RunResults results);
+  void GiveBack(const ClosurePtr& closure, const Status& why);
+  // Closes the session, and waits until the worker answers again. Returns false if the queue has stopped.
+  bool Recover();
+  // Ends the coordinator if a task has been missing for too long.
+  void CheckLimits(const Status& why);
+  // Returns whether `status` says that this worker is lost, or does not say which task is lost.
+  bool NamesThisWorker(const Status& status) const;
+  // Returns whether `status` says that a task or a connection is lost.
+  static bool IsLoss(const Status& status);
+
+  ClosureWorkers& shared_;
+  const int worker_;
+  const std::string device_;
+  Node* const ready_;
+  // Used by the thread alone, except that the session starts steps.
+  std::unique_ptr<Session> session_;
+  std::set<const ClosureFunction*> prepared_;
+  size_t initialized_ = 0;  // of the sources
+  std::optional<Clock::time_point> failing_since_;
+  std::chrono::milliseconds backoff_;
+  bool counted_out_ = false;
+  std::atomic<bool> worked_{false};   // a closure has ended since the session was opened
+  std::atomic<bool> closing_{false};  // the session is being closed
+  std::thread thread_;
+};
+
+}  // namespace cohort::distribute

@@ -1,0 +1,322 @@
+// ClusterCoordinator with real servers in this process.
+#include "cohort/distribute/coordinator/cluster_coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/distribute/local_cluster.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/matmul.h"
+#include "cohort/registration.h"
+
+namespace cohort::distribute {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+ServerOptions CoordinatorTestServer() {
+  ServerOptions options;
+  options.token = "coordinator-test";
+  options.config.intra_op_parallelism_threads = 1;
+  options.heartbeat_interval = std::chrono::milliseconds(200);
+  return options;
+}
+
+class ClusterCoordinatorTest : public ::testing::Test {
+ protected:
+  ClusterCoordinatorTest() { RegisterAll(); }
+
+  void Open(int workers, int ps, Partitioner partitioner = nullptr) {
+    cluster_ = std::make_unique<LocalCluster>(
+        LocalClusterOptions{.workers = workers, .ps = ps, .server = CoordinatorTestServer()});
+    strategy_ =
+        ParameterServerStrategy(*cluster_->resolver(), std::move(partitioner), {.server = CoordinatorTestServer()});
+  }
+  ops::Variable Counter(const char* name = "count") {
+    const auto scope = strategy_->Scope(graph_);
+    return ops::Variable(graph_, Tensor::Scalar(0.0f), {.name = name});
+  }
+  void Initialize() {
+    session_ = strategy_->OpenSession(graph_);
+    session_->Run(ops::GlobalVariablesInitializer(graph_));
+  }
+  float Value(const ops::Variable& variable) { return session_->Run(variable.value()).scalar<float>(); }
+
+  std::unique_ptr<LocalCluster> cluster_;
+  StrategyPtr strategy_;
+  Graph graph_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(ClusterCoordinatorTest, ClosuresRunOnAllWorkersAndReturnValues) {
+  Open(3, 2);
+  const ops::Variable count = Counter();
+  Initialize();
+  ClusterCoordinator coordinator(strategy_, graph_);
+  EXPECT_EQ(coordinator.num_workers(), 3);
+  EXPECT_TRUE(coordinator.Done());
+  const auto add = coordinator.MakeFunction([&](ClosureContext& worker) {
+    const Output amount = worker.Argument(DType::kFloat32, Shape());
+    const Output where = ops::Const(graph_, worker.worker());
+    return ClosureNodes{.fetches = {amount * 2.0f, ops::Identity(where)}, .targets = {count.AssignAdd(amount)}};
+  });
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 200; ++i)
+    values.push_back(coordinator.Schedule(add, {Tensor::Scalar(static_cast<float>(i % 3))}));
+  coordinator.Join();
+  EXPECT_TRUE(coordinator.Done());
+  std::set<int> workers;
+  for (int i = 0; i < 200; ++i) {
+    const RunResults result = coordinator.Fetch(values[static_cast<size_t>(i)]);
+    EXPECT_EQ(result[0].scalar<float>(), static_cast<float>(i % 3 * 2));
+    workers.insert(result[1].scalar<int32_t>());
+  }
+  EXPECT_EQ(workers, (std::set<int>{0, 1, 2}));
+  EXPECT_EQ(Value(count), 199.0f);
+  EXPECT_EQ(coordinator.repeated_closures(), 0);
+}
+
+TEST_F(ClusterCoordinatorTest, AnErrorOfAClosureIsThrownOnceAndTrainingGoesOn) {
+  Open(2, 1);
+  const ops::Variable count = Counter();
+  Initialize();
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const auto reshape = coordinator.MakeFunction(
+      [&](ClosureContext& worker) {
+        const Output rows = worker.Argument(DType::kInt32, Shape{1});
+        return ClosureNodes{.fetches = {ops::Reshape(ops::Const(graph_, std::vector<float>(4)), rows)},
+                            .targets = {count.AssignAdd(1.0f)}};
+      },
+      "reshape");
+  const RemoteValue good = coordinator.Schedule(reshape, {Tensor::Vector<int32_t>({4})});
+  coordinator.Join();
+  EXPECT_EQ(good.Fetch()[0].shape(), Shape{4});
+  const RemoteValue bad = coordinator.Schedule(reshape, {Tensor::Vector<int32_t>({3})});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { coordinator.Join(); }), HasSubstr("function 'reshape'"));
+  EXPECT_THROW(bad.Fetch(), InvalidArgumentError);
+  coordinator.Join();
+  coordinator.Schedule(reshape, {Tensor::Vector<int32_t>({4})});
+  coordinator.Join();
+}
+
+TEST_F(ClusterCoordinatorTest, WrongCallsAreNamed) {
+  Open(1, 1);
+  const ops::Variable count = Counter();
+  Initialize();
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ClusterCoordinator(Default(), graph_); }),
+              HasSubstr("DefaultStrategy"));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { ClusterCoordinator(strategy_, graph_, {.closures_in_flight = 0}); }),
+      HasSubstr("got 0"));
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const auto add = coordinator.MakeFunction([&](ClosureContext& worker) {
+    return ClosureNodes{.targets = {count.AssignAdd(worker.Argument(DType::kFloat32, Shape()))}};
+  });
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { coordinator.Schedule(add); }), HasSubstr("expected 1 arguments"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { coordinator.Schedule(add, {Tensor::Vector<float>({1})}); }),
+              AllOf(HasSubstr("argument 0"), HasSubstr("[1]")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { coordinator.Schedule(nullptr); }), HasSubstr("null"));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                coordinator.MakeFunction([&](ClosureContext&) {
+                  coordinator.Schedule(add, {Tensor::Scalar(1.0f)});
+                  return ClosureNodes();
+                });
+              }),
+              AllOf(HasSubstr("Schedule"), HasSubstr("closure")));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                coordinator.MakeFunction([&](ClosureContext&) {
+                  coordinator.Join();
+                  return ClosureNodes();
+                });
+              }),
+              HasSubstr("Join"));
+  coordinator.Join();
+  EXPECT_THROW(RemoteValue().Fetch(), InvalidArgumentError);
+}
+
+TEST_F(ClusterCoordinatorTest, FunctionsThatDifferBetweenWorkersAreRefused) {
+  Open(2, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                coordinator.MakeFunction(
+                    [&](ClosureContext& worker) {
+                      if (worker.worker() == 1) worker.Argument(DType::kFloat32, Shape());
+                      return ClosureNodes();
+                    },
+                    "uneven");
+              }),
+              AllOf(HasSubstr("'uneven'"), HasSubstr("worker 1")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                coordinator.CreatePerWorkerDataset([](int worker) {
+                  return worker == 0 ? data::Dataset::Range(2) : data::Dataset::Range(2).Batch(1);
+                });
+              }),
+              AllOf(HasSubstr("worker 1"), HasSubstr("Batch")));
+}
+
+TEST_F(ClusterCoordinatorTest, EachWorkerHasItsOwnDatasetAndValues) {
+  Open(2, 1);
+  const ops::Variable count = Counter();
+  Initialize();
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const PerWorkerValue numbers = coordinator.CreatePerWorkerDataset(data::Dataset::Range(4).Repeat());
+  const PerWorkerValue weight = coordinator.CreatePerWorkerValue([](Graph& graph, int worker) {
+    return std::vector<Output>{ops::Const(graph, 10.0f * static_cast<float>(worker + 1))};
+  });
+  const auto step = coordinator.MakeFunction([&](ClosureContext& worker) {
+    const Output number = worker.Get(numbers)[0];
+    const Output own = worker.Get(weight)[0];
+    return ClosureNodes{.fetches = {ops::Identity(number), ops::Identity(own)}, .targets = {count.AssignAdd(own)}};
+  });
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 40; ++i) values.push_back(coordinator.Schedule(step));
+  coordinator.Join();
+  std::map<float, std::multiset<int64_t>> seen;  // by the worker's weight
+  float sum = 0;
+  for (const RemoteValue& value : values) {
+    const RunResults result = value.Fetch();
+    sum += result[1].scalar<float>();
+    seen[result[1].scalar<float>()].insert(result[0].scalar<int64_t>());
+  }
+  EXPECT_EQ(Value(count), sum);
+  for (const auto& [own, elements] : seen) {  // each worker has taken 0, 1, 2, 3, 0, ...
+    EXPECT_TRUE(own == 10.0f || own == 20.0f) << own;
+    EXPECT_LE(elements.count(0) - elements.count(3), 1u);
+  }
+  EXPECT_EQ(coordinator.lost_elements(), 0);
+}
+
+TEST_F(ClusterCoordinatorTest, TheEndOfTheDataIsAnErrorOfItsClosure) {
+  Open(1, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const PerWorkerValue numbers = coordinator.CreatePerWorkerDataset(data::Dataset::Range(2));
+  const auto step = coordinator.MakeFunction(
+      [&](ClosureContext& worker) { return ClosureNodes{.fetches = {ops::Identity(worker.Get(numbers)[0])}}; });
+  for (int i = 0; i < 2; ++i) coordinator.Schedule(step);
+  coordinator.Join();
+  coordinator.Schedule(step);
+  EXPECT_THROW(coordinator.Join(), OutOfRangeError);
+}
+
+TEST_F(ClusterCoordinatorTest, WorkersShuffleDifferentlyUnlessThereIsASeed) {
+  Open(2, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const auto orders = [&](const data::Dataset& dataset) {
+    const PerWorkerValue numbers = coordinator.CreatePerWorkerDataset(dataset);
+    const auto take = coordinator.MakeFunction([&](ClosureContext& worker) {
+      return ClosureNodes{.fetches = {worker.Get(numbers)[0], ops::Identity(ops::Const(graph_, worker.worker()))}};
+    });
+    std::map<int, std::vector<int64_t>> of_worker;
+    while (of_worker.size() < 2) {  // closures are offered until each worker has had one
+      std::vector<RemoteValue> values;
+      for (int i = 0; i < 8; ++i) values.push_back(coordinator.Schedule(take));
+      for (const RunResults& result : ClusterCoordinator::Fetch(values)) {
+        of_worker[result[1].scalar<int32_t>()] = result[0].ToVector<int64_t>();
+      }
+    }
+    return std::pair(of_worker[0], of_worker[1]);
+  };
+  const data::Dataset range = data::Dataset::Range(100);
+  const auto same = orders(range.Shuffle(100, 7, /*reshuffle_each_iteration=*/false).Batch(100).Repeat());
+  EXPECT_EQ(same.first, same.second);
+  const auto different = orders(range.Shuffle(100, std::nullopt, false).Batch(100).Repeat());
+  EXPECT_NE(different.first, different.second);
+}
+
+TEST_F(ClusterCoordinatorTest, ADatasetThatNeedsThisProcessIsRefused) {
+  Open(1, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const data::Dataset host =
+      data::Dataset::Range(4).Map([](const std::vector<Tensor>& x) { return x; }, {{DType::kInt64, Shape()}});
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { coordinator.CreatePerWorkerDataset(host); }), HasSubstr("Map"));
+}
+
+// A worker ends in the middle and comes back on its address. Every closure has run; the other worker goes on meanwhile.
+TEST_F(ClusterCoordinatorTest, AWorkerMayLeaveAndComeBack) {
+  Open(2, 1);
+  const ops::Variable count = Counter();
+  Initialize();
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const auto add = coordinator.MakeFunction([&](ClosureContext& worker) {
+    return ClosureNodes{.fetches = {ops::Identity(ops::Const(graph_, worker.worker()))},
+                        .targets = {count.AssignAdd(ops::Identity(ops::Const(graph_, 1.0f)))}};
+  });
+  for (int i = 0; i < 50; ++i) coordinator.Schedule(add);
+  coordinator.Join();
+  for (int i = 0; i < 100; ++i) coordinator.Schedule(add);
+  cluster_->Stop("worker", 1);
+  for (int i = 0; i < 50; ++i) coordinator.Schedule(add);
+  coordinator.Join();
+  EXPECT_GE(Value(count), 200.0f);
+  cluster_->Restart("worker", 1);
+  // Closures are offered until the worker has taken one; the test's time limit bounds this.
+  for (int worker = 0; worker != 1;) {
+    std::vector<RemoteValue> values;
+    for (int i = 0; i < 8; ++i) values.push_back(coordinator.Schedule(add));
+    coordinator.Join();
+    for (const RemoteValue& value : values) worker = std::max(worker, value.Fetch()[0].scalar<int32_t>());
+  }
+}
+
+TEST_F(ClusterCoordinatorTest, WithoutAnyWorkerTheCoordinatorFailsInTime) {
+  Open(1, 1);
+  const ops::Variable count = Counter();
+  Initialize();
+  ClusterCoordinator coordinator(
+      strategy_, graph_,
+      {.worker_timeout = std::chrono::milliseconds(300), .connect_timeout = std::chrono::milliseconds(300)});
+  const auto add = coordinator.MakeFunction([&](ClosureContext&) {
+    return ClosureNodes{.targets = {count.AssignAdd(ops::Identity(ops::Const(graph_, 1.0f)))}};
+  });
+  coordinator.Schedule(add);
+  coordinator.Join();
+  cluster_->Stop("worker", 0);
+  coordinator.Schedule(add);
+  EXPECT_THAT(MessageOf<UnavailableError>([&] { coordinator.Join(); }),
+              AllOf(HasSubstr("at least one worker"), HasSubstr("/job:worker/replica:0/task:0")));
+  EXPECT_THROW(coordinator.Schedule(add), UnavailableError);
+}
+
+TEST_F(ClusterCoordinatorTest, AMissingParameterServerEndsTheCoordinatorInTime) {
+  Open(2, 2);
+  const ops::Variable count = Counter();
+  Initialize();
+  ClusterCoordinator coordinator(
+      strategy_, graph_,
+      {.ps_timeout = std::chrono::milliseconds(300), .connect_timeout = std::chrono::milliseconds(300)});
+  const auto add = coordinator.MakeFunction([&](ClosureContext&) {
+    return ClosureNodes{.targets = {count.AssignAdd(ops::Identity(ops::Const(graph_, 1.0f)))}};
+  });
+  coordinator.Schedule(add);
+  coordinator.Join();
+  cluster_->Stop("ps", 0);
+  coordinator.Schedule(add);
+  EXPECT_THAT(MessageOf<UnavailableError>([&] { coordinator.Join(); }),
+              AllOf(HasSubstr("parameter server"), HasSubstr("/job:ps/replica:0/task:0")));
+}
+
+// Ends with closures queued and in flight.
+TEST_F(ClusterCoordinatorTest, TheEndOfTheCoordinatorCancelsWhatIsLeft) {
+  Open(2, 1);
+  const ops::Variable count = Counter();
+  Initialize();
+  std::vector<RemoteValue> values;
+  {
+    ClusterCoordinator coordinator(strategy_, graph_);
+    const auto add =
+        coordinator.MakeFunction([&](ClosureContext&) { return ClosureNodes{.targets = {count.AssignAdd(1.0f)}}; });
+    for (int i = 0; i < 1000; ++i) values.push_back(coordinator.Schedule(add));
+  }
+  for (const RemoteValue& value : values) EXPECT_NE(value.status(), RemoteValueStatus::kNotReady);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

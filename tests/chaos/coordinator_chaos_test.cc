@@ -1,0 +1,110 @@
+// A ClusterCoordinator whose workers are processes that are killed, frozen and started again. Each closure adds 1 to a
+// variable, and the sum says how often closures took effect.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/distribute/coordinator/cluster_coordinator.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/matmul.h"
+#include "tests/chaos/process_cluster.h"
+#include "tests/chaos/tcp_proxy.h"
+
+namespace cohort::testing {
+namespace {
+
+constexpr int kClosures = 200;
+
+class CoordinatorChaosTest : public ::testing::Test {
+ protected:
+  // Starts the cluster. Peers reach the parameter server through a proxy, whose link can be cut.
+  void SetUp() override {
+    UseTestToken();
+    cluster_ = std::make_unique<ProcessCluster>(std::map<std::string, int>{{"chief", 1}, {"ps", 1}, {"worker", 2}});
+    const std::string own = cluster_->address("ps", 0);
+    proxy_ = std::make_unique<TcpProxy>(ParseAddress(own).port);
+    cluster_->Advertise("ps", 0, proxy_->address());
+    Arguments of_ps = serve_;
+    of_ps.push_back("--bind=" + own);
+    cluster_->Start("ps", 0, of_ps);
+    for (int w = 0; w < 2; ++w) cluster_->Start("worker", w, serve_);
+    ServerOptions server;
+    server.heartbeat_interval = std::chrono::milliseconds(300);
+    server.silence_limit = std::chrono::milliseconds(1500);
+    server.config.intra_op_parallelism_threads = 1;
+    strategy_ = distribute::ParameterServerStrategy(SimpleClusterResolver(cluster_->spec(), "chief", 0), nullptr,
+                                                    {.server = server});
+    {
+      const auto scope = strategy_->Scope(graph_);
+      count_ = ops::Variable(graph_, Tensor::Scalar(0.0f), {.name = "count"});
+    }
+    strategy_->OpenSession(graph_)->Run(ops::GlobalVariablesInitializer(graph_));
+    coordinator_ = std::make_unique<distribute::ClusterCoordinator>(strategy_, graph_);
+    // A product keeps the worker busy for a while, so that closures are in flight when it is killed.
+    add_ = coordinator_->MakeFunction([&](distribute::ClosureContext&) {
+      const Output matrix = ops::Fill(ops::Const(graph_, std::vector<int32_t>{256, 256}), ops::Const(graph_, 0.0f));
+      const Output one = ops::Sum(ops::MatMul(matrix, matrix + 1.0f)) + 1.0f;
+      return distribute::ClosureNodes{.fetches = {one}, .targets = {count_.AssignAdd(one)}};
+    });
+  }
+  std::vector<distribute::RemoteValue> Schedule(int closures) {
+    std::vector<distribute::RemoteValue> values;
+    for (int i = 0; i < closures; ++i) values.push_back(coordinator_->Schedule(add_));
+    return values;
+  }
+  // Reads the sum by a session of its own, because a lost connection ends the sessions that use it.
+  float Count() { return strategy_->OpenSession(graph_)->Run(count_.value()).scalar<float>(); }
+
+  const Arguments serve_ = {"--serve=1", "--silence_ms=1500", "--orphan_ms=600000"};
+  std::unique_ptr<ProcessCluster> cluster_;
+  std::unique_ptr<TcpProxy> proxy_;
+  distribute::StrategyPtr strategy_;
+  Graph graph_;
+  ops::Variable count_;
+  std::unique_ptr<distribute::ClusterCoordinator> coordinator_;
+  distribute::ClosureFunctionPtr add_;
+};
+
+TEST_F(CoordinatorChaosTest, ClosuresOfAKilledWorkerTakeEffectOnce) {
+  const auto values = Schedule(kClosures);
+  values[20].Fetch();
+  cluster_->Kill("worker", 1);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
+  for (const auto& value : values) EXPECT_EQ(value.Fetch()[0].scalar<float>(), 1.0f);
+  cluster_->Start("worker", 1, serve_);
+  Schedule(kClosures);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), 2 * kClosures) << cluster_->Describe();
+}
+
+// The frozen worker's closures run on the other one. When it goes on, what it sends changes nothing.
+TEST_F(CoordinatorChaosTest, ClosuresOfAFrozenWorkerTakeEffectOnce) {
+  const auto values = Schedule(kClosures);
+  values[20].Fetch();
+  cluster_->Freeze("worker", 1);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
+  cluster_->Thaw("worker", 1);
+  Schedule(kClosures);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), 2 * kClosures) << cluster_->Describe();
+}
+
+// Every connection of the parameter server is lost for longer than the silence limit. It keeps its variables.
+TEST_F(CoordinatorChaosTest, AShortLossOfTheParameterServersConnectionsOnlyRepeatsClosures) {
+  const auto values = Schedule(kClosures);
+  values[20].Fetch();
+  proxy_->Cut();
+  // A closure that needs the link ends only after it is healed, so one that was queued last has not ended before.
+  EXPECT_THROW(values.back().Fetch(std::chrono::milliseconds(3000)), DeadlineExceededError);
+  proxy_->Heal();
+  coordinator_->Join();
+  EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
+  EXPECT_GT(coordinator_->repeated_closures(), 0);
+}
+
+}  // namespace
+}  // namespace cohort::testing
