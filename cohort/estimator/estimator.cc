@@ -47,8 +47,8 @@ RunConfig WithFolder(RunConfig config) {
 // Opens sessions of this process that hold the values of one checkpoint.
 class RestoringCreator final : public train::SessionCreator {
  public:
-  RestoringCreator(train::SessionCreatorOptions options, std::string checkpoint)
-      : SessionCreator(std::move(options)), checkpoint_(std::move(checkpoint)) {}
+  RestoringCreator(Graph& graph, train::SessionCreatorOptions options, std::string checkpoint)
+      : SessionCreator(graph, std::move(options)), checkpoint_(std::move(checkpoint)) {}
   std::unique_ptr<Session> CreateSession(const Graph& graph, train::Coordinator& coordinator) override {
     auto session = std::make_unique<Session>(graph, "", options().config);
     if (checkpoint_.empty()) {
@@ -225,7 +225,7 @@ std::unique_ptr<train::MonitoredSession> Estimator::OpenRestored(ModelGraph& mod
                                                                  Hooks hooks) const {
   train::SessionCreatorOptions creator{.scaffold = model.scaffold, .config = config_.session_config};
   return std::make_unique<train::MonitoredSession>(
-      model.graph, std::make_unique<RestoringCreator>(std::move(creator), checkpoint),
+      model.graph, std::make_unique<RestoringCreator>(model.graph, std::move(creator), checkpoint),
       train::MonitoredSessionOptions{.hooks = std::move(hooks), .recover = false, .writes = true});
 }
 

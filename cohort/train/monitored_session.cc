@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/device.h"
 #include "cohort/train/clock.h"
 
 namespace cohort::train {
@@ -59,6 +60,7 @@ MonitoredSession::MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator>
     : graph_(graph),
       creator_(std::move(creator)),
       options_(std::move(options)),
+      id_(NewIncarnation()),
       exceptions_before_(std::uncaught_exceptions()) {
   for (const auto& hook : options_.hooks) {
     if (hook == nullptr) throw InvalidArgumentError("[monitored session] expected hooks; got a null pointer");
@@ -171,8 +173,17 @@ void MonitoredSession::CallAfterRun(SessionRunContext& context, const RunRequest
 
 RunResults MonitoredSession::Run(const FeedList& feeds, const std::vector<Output>& fetches,
                                  const std::vector<Node*>& targets, const RunOptions& options) {
-  const RunRequest request{feeds, fetches, targets, options};
-  return Recovering([&] { return RunOnce(request); });
+  RunRequest request{feeds, fetches, targets, options};
+  const bool may_repeat = options_.recover && !creator_->options().master.empty() && !options.closure.valid();
+  int64_t state = creator_->state();
+  if (may_repeat) request.options.closure = {.coordinator = id_, .number = ++calls_, .lowest = calls_};
+  return Recovering([&] {
+    if (may_repeat && std::exchange(state, creator_->state()) != state) {
+      // The variables have lost the updates of the first try, so this one makes all.
+      request.options.closure = {.coordinator = id_, .number = ++calls_, .lowest = calls_};
+    }
+    return RunOnce(request);
+  });
 }
 
 RunResults MonitoredSession::StepContext::RunWithHooks(const FeedList& feeds, const std::vector<Output>& fetches,

@@ -44,7 +44,10 @@ struct COHORT_EXPORT SessionCreatorOptions {
 // kinds. Used by one thread at a time.
 class COHORT_EXPORT SessionCreator {
  public:
-  explicit SessionCreator(SessionCreatorOptions options);
+  // Adds the marker to `graph`, if there is a master: an int64 variable beside the global step. It identifies the state
+  // that the chief has given to the variables, and is 0 while the chief restores or initializes them. Requires: the
+  // graph is not finalized.
+  SessionCreator(Graph& graph, SessionCreatorOptions options);
   virtual ~SessionCreator() = default;
 
   // Returns a session whose first step can run. Called again after each recovery. Requires: the scaffold is finalized.
@@ -53,49 +56,57 @@ class COHORT_EXPORT SessionCreator {
 
   Scaffold& scaffold() const { return *options_.scaffold; }
   const SessionCreatorOptions& options() const { return options_; }
+  // Returns the marker that the latest CreateSession has seen; 0 if there is none. It changes whenever the chief
+  // restores or initializes the variables.
+  int64_t state() const { return state_; }
 
  protected:
   SessionManagerOptions Waits() const;
+  bool has_marker() const { return set_marker_ != nullptr; }
+  // Returns the marker's value, or nullopt if nobody has set it.
+  std::optional<int64_t> Marker(Session& session) const;
+  void SetMarker(Session& session, int64_t state) const;
+  void set_state(int64_t state) { state_ = state; }
 
  private:
   SessionCreatorOptions options_;
-};
-
-// For the process that initializes or restores the model. It never replaces values that belong to the training that it
-// continues: if all variables have values, and a marker beside the global step says that they are of the training in
-// checkpoint_dir (without such a folder: of this object), the session goes on with them. Otherwise it restores the
-// newest intact checkpoint, or runs the initializers if there is none. The folder's file training_id identifies the
-// training.
-class COHORT_EXPORT ChiefSessionCreator final : public SessionCreator {
- public:
-  // Adds the marker, an int64 variable on the device of the global step, to `graph`. Requires: the graph is not
-  // finalized.
-  ChiefSessionCreator(Graph& graph, SessionCreatorOptions options);
-  std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
-  bool is_chief() const override { return true; }
-
- private:
-  void AddMarker(Graph& graph);
-  // Returns the number of the training: that of checkpoint_dir, or one of this object if there is no such folder.
-  int64_t TrainingId();
-  bool HoldsThisTraining(Session& session) const;
-  void Mark(Session& session, int64_t id) const;
-
   // The nodes of the marker. It is not in the graph's list of variables, so neither the scaffold's init op nor savers
-  // know it. They are invalid if the graph has no variables that could be kept.
+  // know it. They are invalid without a master, and if the graph has no variables.
   Output marker_;         // int64 []
   Output marker_is_set_;  // bool []
   Output new_marker_;     // int64 [], fed
   Node* set_marker_ = nullptr;
-  int64_t id_ = 0;  // of the training; 0 until the first session
+  int64_t state_ = 0;
+};
+
+// For the process that initializes or restores the model. It never replaces values that belong to the training that it
+// continues: if all variables have values, and the marker has the number in the file training_id of checkpoint_dir
+// (without such a folder: the number that this object has given), the session goes on with them. Otherwise it restores
+// the newest intact checkpoint, or runs the initializers if there is none, and gives a new number.
+class COHORT_EXPORT ChiefSessionCreator final : public SessionCreator {
+ public:
+  using SessionCreator::SessionCreator;
+  std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
+  bool is_chief() const override { return true; }
+
+ private:
+  // Returns the number in the file, or that of this object if there is no folder; 0 if there is none.
+  int64_t KnownState() const;
+  // Writes a new number into the file, and returns it.
+  int64_t NewState() const;
+  bool HoldsThisTraining(Session& session) const;
 };
 
 // For the other workers: waits until the chief has given every variable a value.
 class COHORT_EXPORT WorkerSessionCreator final : public SessionCreator {
  public:
-  explicit WorkerSessionCreator(SessionCreatorOptions options) : SessionCreator(std::move(options)) {}
+  using SessionCreator::SessionCreator;
   std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
   bool is_chief() const override { return false; }
+
+ private:
+  // Waits while the marker is 0. Throws as SessionManager::WaitForSession does.
+  void AwaitState(Session& session, Coordinator& coordinator);
 };
 
 struct COHORT_EXPORT MonitoredSessionOptions {
@@ -123,7 +134,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
 
   // Runs a step with its hooks, and returns what `fetches` ask for. If a task is lost (AbortedError, UnavailableError),
   // makes a new session and repeats the step: BeforeRun of all hooks is called again, AfterRun only after the step has
-  // succeeded. The updates of a step that had begun may then be applied twice on parameter servers that lived. Throws
+  // succeeded. An update that the first try has made on a task that lived is not made again (RunOptions::closure),
+  // unless the chief has restored or initialized the variables meanwhile. Throws
   // - FailedPreconditionError if should_stop() is true, or after Close;
   // - InvalidArgumentError if two hooks, or a hook and the caller, feed the same value;
   // - the first error that a thread of the coordinator had;
@@ -135,7 +147,7 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   void Run(Node* target) { Run({}, {}, {target}); }
 
   // Runs a function that takes several steps with the session itself, and one step with hooks. It is repeated from its
-  // beginning if a task is lost. Returns what `step_fn` returns.
+  // beginning if a task is lost, and then makes its updates once more. Returns what `step_fn` returns.
   class StepContext {
    public:
     StepContext(MonitoredSession& monitored, Session& session) : monitored_(monitored), session_(session) {}
@@ -182,6 +194,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   MonitoredSessionOptions options_;
   Coordinator coordinator_;
   std::unique_ptr<Session> session_;  // null while none is open
+  const uint64_t id_;                 // of this object, for RunOptions::closure
+  int64_t calls_ = 0;                 // of Run
   bool closed_ = false;
   int exceptions_before_ = 0;
 };

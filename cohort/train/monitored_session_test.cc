@@ -231,6 +231,48 @@ TEST_F(MonitoredClusterTest, AfterALostParameterServerTheStepIsRepeatedFromTheCh
   EXPECT_EQ(calls.back(), "a end");
 }
 
+// Writes down by which number each try of a step may be repeated; the first try fails as if a task was lost.
+class NumberedHook final : public SessionRunHook {
+ public:
+  SessionRunArgs BeforeRun(SessionRunContext& context) override {
+    numbers.push_back(context.original_args().options.closure.number);
+    if (numbers.size() == 1) throw UnavailableError("a task is lost");
+    return {};
+  }
+  std::vector<int64_t> numbers;
+};
+
+TEST_F(MonitoredClusterTest, ARepeatedStepHasTheNumberOfItsFirstTry) {
+  Counter model(Setter());
+  const auto hook = std::make_shared<NumberedHook>();
+  MonitoredSession session = MonitoredTrainingSession(model.graph, Options(0, {hook}));
+  session.Run(model.train);
+  session.Run(model.train);
+  EXPECT_THAT(hook->numbers, ElementsAre(1, 1, 2));
+  EXPECT_EQ(session.Run(model.step.value()).scalar<int64_t>(), 2);
+  session.Close();
+}
+
+TEST_F(MonitoredClusterTest, AStepThatIsRepeatedAfterARestoreMakesAllUpdates) {
+  struct RestartsAfterThreeRuns final : SessionRunHook {
+    explicit RestartsAfterThreeRuns(LocalCluster& cluster) : cluster(cluster) {}
+    SessionRunArgs BeforeRun(SessionRunContext& context) override {
+      numbers.push_back(context.original_args().options.closure.number);
+      if (numbers.size() == 3) cluster.Restart("ps", 0);
+      return {};
+    }
+    LocalCluster& cluster;
+    std::vector<int64_t> numbers;
+  };
+  Counter model(Setter());
+  const auto hook = std::make_shared<RestartsAfterThreeRuns>(cluster_);
+  MonitoredSession session = MonitoredTrainingSession(model.graph, Options(0, {hook}));
+  for (int i = 0; i < 3; ++i) session.Run(model.train);
+  EXPECT_THAT(hook->numbers, ElementsAre(1, 2, 3, 4));         // the fourth one repeats the third one
+  EXPECT_EQ(session.Run(model.w.value()).scalar<float>(), 1);  // the checkpoint of step 0, and one step
+  session.Close();
+}
+
 TEST_F(MonitoredClusterTest, ANewChiefKeepsWhatALivingParameterServerHolds) {
   {
     Counter model(Setter());

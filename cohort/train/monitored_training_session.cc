@@ -73,7 +73,8 @@ MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingS
       .server = options.server};
   MonitoredSessionOptions session{.hooks = options.hooks, .stop_grace = options.stop_grace};
   if (!options.is_chief) {
-    return MonitoredSession(graph, std::make_unique<WorkerSessionCreator>(std::move(creator)), std::move(session));
+    return MonitoredSession(graph, std::make_unique<WorkerSessionCreator>(graph, std::move(creator)),
+                            std::move(session));
   }
   session.hooks = HooksOfChief(options, creator.scaffold);
   session.writes = !options.checkpoint_dir.empty() || !options.summary_dir.empty();

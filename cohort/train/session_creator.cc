@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
@@ -13,12 +14,14 @@
 #include "cohort/device/device.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/state.h"
+#include "cohort/train/clock.h"
 #include "cohort/train/monitored_session.h"
 
 namespace cohort::train {
 namespace {
 
 constexpr const char* kIdFile = "/training_id";
+constexpr std::chrono::milliseconds kPause{50};  // between two looks at the marker
 
 // Returns the variable beside which the marker lies: the global step, or else the first variable that is not local.
 const VariableInfo* PlaceOfMarker(Graph& graph) {
@@ -29,13 +32,21 @@ const VariableInfo* PlaceOfMarker(Graph& graph) {
   return nullptr;
 }
 
-int64_t NewTrainingId() { return static_cast<int64_t>(NewIncarnation() >> 1) | 1; }
-
 }  // namespace
 
-SessionCreator::SessionCreator(SessionCreatorOptions options) : options_(std::move(options)) {
+SessionCreator::SessionCreator(Graph& graph, SessionCreatorOptions options) : options_(std::move(options)) {
   if (options_.scaffold == nullptr) options_.scaffold = std::make_shared<Scaffold>();
   options_.config.connect_timeout = std::min(options_.config.connect_timeout, options_.max_wait);
+  const VariableInfo* place = PlaceOfMarker(graph);
+  if (options_.master.empty() || place == nullptr) return;  // without a master no variable outlives its session
+  const ControlDependencies none(graph, nullptr);
+  const DeviceScope device(graph, place->handle.node->device());
+  const NameScope scope(graph, "training_marker");
+  const Output handle = ops::VarHandleOp(graph, DType::kInt64, Shape{}, "training_marker", "", "marker");
+  marker_ = ops::ReadVariableOp(handle);
+  marker_is_set_ = ops::VarIsInitializedOp(handle);
+  new_marker_ = ops::Placeholder(graph, DType::kInt64, Shape{}, "new_marker");
+  set_marker_ = ops::AssignVariableOp(handle, new_marker_);
 }
 
 SessionManagerOptions SessionCreator::Waits() const {
@@ -55,60 +66,49 @@ SessionManagerOptions SessionCreator::Waits() const {
   return waits;
 }
 
-ChiefSessionCreator::ChiefSessionCreator(Graph& graph, SessionCreatorOptions options)
-    : SessionCreator(std::move(options)) {
-  if (!this->options().master.empty()) AddMarker(graph);  // without a master no variable outlives its session
+std::optional<int64_t> SessionCreator::Marker(Session& session) const {
+  if (!has_marker() || !session.Run(marker_is_set_).scalar<bool>()) return std::nullopt;
+  return session.Run(marker_).scalar<int64_t>();
 }
 
-void ChiefSessionCreator::AddMarker(Graph& graph) {
-  const VariableInfo* place = PlaceOfMarker(graph);
-  if (place == nullptr) return;
-  const ControlDependencies none(graph, nullptr);
-  const DeviceScope device(graph, place->handle.node->device());
-  const NameScope scope(graph, "training_marker");
-  const Output handle = ops::VarHandleOp(graph, DType::kInt64, Shape{}, "", "", "marker");
-  marker_ = ops::ReadVariableOp(handle);
-  marker_is_set_ = ops::VarIsInitializedOp(handle);
-  new_marker_ = ops::Placeholder(graph, DType::kInt64, Shape{}, "new_marker");
-  set_marker_ = ops::AssignVariableOp(handle, new_marker_);
+void SessionCreator::SetMarker(Session& session, int64_t state) const {
+  if (has_marker()) session.Run({{new_marker_, Tensor::Scalar<int64_t>(state)}}, {}, {set_marker_});
 }
 
-int64_t ChiefSessionCreator::TrainingId() {
+int64_t ChiefSessionCreator::KnownState() const {
   const std::string& dir = options().checkpoint_dir;
-  if (dir.empty()) return id_ != 0 ? id_ : NewTrainingId();
+  if (dir.empty()) return state();
   const std::string path = dir + kIdFile;
-  if (FileExists(path)) {
-    const int64_t id = std::strtoll(ReadFile(path).c_str(), nullptr, 10);
-    if (id != 0) return id;
-    LogWarning("train", path, " does not hold the number of a training; it is replaced");
-  }
-  CreateDirectories(dir);
-  const int64_t id = NewTrainingId();
-  WriteFileAtomically(path, StrCat(id, "\n"));
-  return id;
+  return FileExists(path) ? std::strtoll(ReadFile(path).c_str(), nullptr, 10) : 0;
 }
 
-void ChiefSessionCreator::Mark(Session& session, int64_t id) const {
-  if (set_marker_ != nullptr) session.Run({{new_marker_, Tensor::Scalar<int64_t>(id)}}, {}, {set_marker_});
+int64_t ChiefSessionCreator::NewState() const {
+  const auto number = static_cast<int64_t>(NewIncarnation() >> 1) | 1;
+  const std::string& dir = options().checkpoint_dir;
+  if (!dir.empty()) {
+    CreateDirectories(dir);
+    WriteFileAtomically(dir + kIdFile, StrCat(number, "\n"));
+  }
+  return number;
 }
 
 bool ChiefSessionCreator::HoldsThisTraining(Session& session) const {
-  if (set_marker_ == nullptr || !session.Run(marker_is_set_).scalar<bool>()) return false;
-  return session.Run(marker_).scalar<int64_t>() == id_ && scaffold().Missing(session, /*with_local=*/false).empty();
+  const int64_t known = KnownState();
+  return known != 0 && Marker(session) == known && scaffold().Missing(session, /*with_local=*/false).empty();
 }
 
 std::unique_ptr<Session> ChiefSessionCreator::CreateSession(const Graph& graph, Coordinator& coordinator) {
-  id_ = TrainingId();
   const SessionManager manager(graph, scaffold(), coordinator, Waits());
-  if (set_marker_ != nullptr) {
+  if (has_marker()) {
     auto session = std::make_unique<Session>(graph, options().master, options().config);
     if (HoldsThisTraining(*session)) {
+      set_state(KnownState());
       LogInfo("train", "The variables hold this training at step ", scaffold().Step(*session),
               ": nothing is restored, and no step is lost");
       manager.RunLocalInit(*session, "a look at the variables of this training");
       return session;
     }
-    Mark(*session, 0);
+    SetMarker(*session, 0);
   }
   PreparedSession prepared =
       manager.PrepareSession(options().master, options().config, {.checkpoint_dir = options().checkpoint_dir});
@@ -116,13 +116,34 @@ std::unique_ptr<Session> ChiefSessionCreator::CreateSession(const Graph& graph, 
     LogInfo("train", "Training goes on at step ", scaffold().Step(*prepared.session), " of ", prepared.restored,
             "; steps after it are lost");
   }
-  Mark(*prepared.session, id_);
+  if (has_marker()) set_state(NewState());
+  SetMarker(*prepared.session, state());
   return std::move(prepared.session);
 }
 
 std::unique_ptr<Session> WorkerSessionCreator::CreateSession(const Graph& graph, Coordinator& coordinator) {
   const SessionManager manager(graph, scaffold(), coordinator, Waits());
-  return manager.WaitForSession(options().master, options().config);
+  std::unique_ptr<Session> session = manager.WaitForSession(options().master, options().config);
+  AwaitState(*session, coordinator);
+  return session;
+}
+
+void WorkerSessionCreator::AwaitState(Session& session, Coordinator& coordinator) {
+  const auto deadline = DeadlineAfter(options().max_wait);
+  const SessionManagerOptions waits = Waits();
+  std::optional<int64_t> marker = Marker(session);
+  while (marker == 0) {  // the chief is about to give the variables their values
+    if (waits.check_chief) waits.check_chief();
+    if (Clock::now() >= deadline) {
+      throw DeadlineExceededError(StrCat("[monitored session] expected the chief to prepare the variables within ",
+                                         SecondsOf(options().max_wait), " s; it has begun and not ended"));
+    }
+    if (coordinator.WaitForStop(Clock::now() + kPause)) {
+      throw CancelledError("[monitored session] asked to stop while waiting for the chief");
+    }
+    marker = Marker(session);
+  }
+  set_state(marker.value_or(0));
 }
 
 }  // namespace cohort::train
