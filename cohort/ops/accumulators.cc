@@ -14,28 +14,23 @@ namespace cohort {
 namespace {
 
 constexpr char kDTypes[] = "dtype: {float32, float64, bfloat16}";
-// What is known of the shape of a mean; TensorFlow's tools use an attribute of this name, too.
-constexpr char kMeanShape[] = "_output_shapes";
+// The shapes of the outputs of a take, as far as they are known. TensorFlow's tools use an attribute of this name, too.
+constexpr char kOutputShapesOfTake[] = "_output_shapes";
 
-std::vector<Shape> NoResults(ShapeContext&) { return {}; }
 std::vector<Shape> NameShape(ShapeContext&) { return {Shape{2}}; }
 
-Shape KnownMean(ShapeContext& c) {
-  if (!c.has_attr(kMeanShape)) return Shape::UnknownRank();
-  const auto& known = c.attr<std::vector<Shape>>(kMeanShape);
-  return known.size() == 1 ? known[0] : Shape::UnknownRank();
+// Returns what the node says of its outputs.
+std::vector<Shape> TakeShapes(ShapeContext& c, std::vector<Shape> otherwise) {
+  c.WithRank(1, 0);
+  if (!c.has_attr(kOutputShapesOfTake)) return otherwise;
+  const auto& known = c.attr<std::vector<Shape>>(kOutputShapesOfTake);
+  return known.size() == otherwise.size() ? known : otherwise;
 }
 
-std::vector<Shape> MeanShape(ShapeContext& c) {
-  c.WithRank(1, 0);
-  return {KnownMean(c)};
-}
+std::vector<Shape> MeanShape(ShapeContext& c) { return TakeShapes(c, {Shape::UnknownRank()}); }
 
 std::vector<Shape> SparseMeanShape(ShapeContext& c) {
-  c.WithRank(1, 0);
-  const Shape dense = KnownMean(c);
-  if (!dense.has_rank()) return {Shape{Shape::kUnknownDim}, Shape::UnknownRank(), Shape{Shape::kUnknownDim}};
-  return {Shape{Shape::kUnknownDim}, Shape{Shape::kUnknownDim}.Concat(dense.Sub(1, dense.rank())), Shape{dense.rank()}};
+  return TakeShapes(c, {Shape{Shape::kUnknownDim}, Shape::UnknownRank(), Shape{Shape::kUnknownDim}});
 }
 
 std::vector<Shape> ApplyShape(ShapeContext& c) {
@@ -217,7 +212,7 @@ Output ConditionalAccumulator::TakeGrad(const Operand& num_required, const NodeN
   const ColocateWith beside(handle().graph(), *handle().node);
   NodeBuilder builder = Add("ResourceAccumulatorTakeGradient", "_TakeGrad", name);
   builder.Input(num_required.In(handle().graph(), DType::kInt32, "the number of gradients")).Attr("dtype", dtype());
-  if (shape().has_rank()) builder.Attr(kMeanShape, std::vector<Shape>{shape()});
+  if (shape().has_rank()) builder.Attr(kOutputShapesOfTake, std::vector<Shape>{shape()});
   return builder.Finish1();
 }
 
@@ -251,7 +246,11 @@ Gradient SparseConditionalAccumulator::TakeIndexedSlicesGrad(const Operand& num_
   const ColocateWith beside(handle().graph(), *handle().node);
   NodeBuilder builder = Add("SparseAccumulatorTakeGradient", "_TakeGrad", name);
   builder.Input(num_required.In(handle().graph(), DType::kInt32, "the number of gradients")).Attr("dtype", dtype());
-  if (shape().has_rank()) builder.Attr(kMeanShape, std::vector<Shape>{shape()});
+  if (shape().rank() > 0) {
+    const Shape rows{Shape::kUnknownDim};
+    const Shape values = rows.Concat(shape().Sub(1, shape().rank()));
+    builder.Attr(kOutputShapesOfTake, std::vector<Shape>{rows, values, Shape{shape().rank()}});
+  }
   const Node* node = builder.Finish();
   return Gradient(node->output(1), node->output(0), node->output(2));
 }

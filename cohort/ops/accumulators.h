@@ -69,7 +69,7 @@ class COHORT_EXPORT ConditionalAccumulator final : public Accumulator {
 // of gradients that held this index. Rows of one gradient that have the same index are added first.
 class COHORT_EXPORT SparseConditionalAccumulator final : public Accumulator {
  public:
-  // `shape` is that of the dense form of a gradient.
+  // `shape` is that of the dense form of a gradient. A scalar shape says nothing.
   SparseConditionalAccumulator(Graph& graph, DType dtype, const Shape& shape = Shape::UnknownRank(),
                                const AccumulatorOptions& options = {});
 

@@ -21,33 +21,33 @@ constexpr char kHeldBySession[] = "_held_by_session";
 
 std::vector<Shape> NoShapes(ShapeContext&) { return {}; }
 
-// `batch` is the shape that stands in front of the shape of an element.
-std::vector<Shape> DequeueShapes(ShapeContext& c, const Shape& batch) {
+// Returns what the node says of its outputs.
+std::vector<Shape> DequeueShapes(ShapeContext& c) {
   const size_t outputs = c.attr<std::vector<DType>>("component_types").size();
-  std::vector<Shape> shapes = ops::UnknownShapes(static_cast<int>(outputs));
-  if (!c.has_attr(kOutputShapes)) return shapes;
+  if (!c.has_attr(kOutputShapes)) return ops::UnknownShapes(static_cast<int>(outputs));
   const auto& known = c.attr<std::vector<Shape>>(kOutputShapes);
-  if (known.size() != outputs) return shapes;
-  for (size_t i = 0; i < outputs; ++i) shapes[i] = batch.Concat(known[i]);
-  return shapes;
+  return known.size() == outputs ? known : ops::UnknownShapes(static_cast<int>(outputs));
 }
-
-std::vector<Shape> OneElement(ShapeContext& c) { return DequeueShapes(c, Shape()); }
 
 std::vector<Shape> ManyElements(ShapeContext& c) {
   c.WithRank(1, 0);
+  std::vector<Shape> shapes = DequeueShapes(c);
   const std::optional<Tensor> n = c.input_value(1);
-  const int64_t count = n ? ops::IntegerScalar(*n, "n") : Shape::kUnknownDim;
-  if (n && count < 0) {
+  if (!n) return shapes;
+  const int64_t count = ops::IntegerScalar(*n, "n");
+  if (count < 0) {
     throw InvalidArgumentError(StrCat("[ops/queues] expected a number of elements of at least 0; got ", count));
   }
-  return DequeueShapes(c, Shape{count});
+  for (Shape& shape : shapes) {
+    if (shape.rank() > 0) shape.set_dim(0, count);
+  }
+  return shapes;
 }
 
 // If the queue is closed, there may be fewer elements than asked for.
 std::vector<Shape> UpToElements(ShapeContext& c) {
   c.WithRank(1, 0);
-  return DequeueShapes(c, Shape{Shape::kUnknownDim});
+  return DequeueShapes(c);
 }
 
 OpDef QueueOp(const char* name) {
@@ -145,7 +145,7 @@ void RegisterQueueOps(OpRegistry& registry) {
       "Handle of a queue whose elements leave in random order."));
   RegisterEnqueue(registry, "QueueEnqueueV2", "Puts one element into the queue; waits while the queue is full.");
   RegisterEnqueue(registry, "QueueEnqueueManyV2", "Puts the rows of axis 0 into the queue, each as an element.");
-  RegisterDequeue(registry, "QueueDequeueV2", false, OneElement,
+  RegisterDequeue(registry, "QueueDequeueV2", false, DequeueShapes,
                   "Takes one element out of the queue; waits until there is one.");
   RegisterDequeue(registry, "QueueDequeueManyV2", true, ManyElements,
                   "Takes `n` elements out of the queue, stacked along a new axis 0; waits until there are so many.");
@@ -227,11 +227,13 @@ std::vector<Output> Queue::AddDequeue(const char* op, const char* suffix, const 
     throw InvalidArgumentError(StrCat("[ops/queues] expected a queue with shapes for ", op, "; '", this->name(),
                                       "' has none (QueueOptions::shapes)"));
   }
+  std::vector<Shape> batches;
+  for (const Shape& shape : shapes_) batches.push_back(Shape{Shape::kUnknownDim}.Concat(shape));
   const ColocateWith beside(handle_.graph(), *handle_.node);
   Node* node = Add(op, suffix, name)
                    .Input(n.In(handle_.graph(), DType::kInt32, StrCat("the number of elements of ", op)))
                    .Attr("component_types", dtypes_)
-                   .Attr(kOutputShapes, shapes_)
+                   .Attr(kOutputShapes, batches)
                    .Finish();
   std::vector<Output> components;
   for (int i = 0; i < node->num_outputs(); ++i) components.push_back(node->output(i));

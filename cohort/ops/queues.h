@@ -46,8 +46,8 @@ class COHORT_EXPORT Queue {
   const std::vector<Shape>& shapes() const { return shapes_; }
 
   // Add a node that puts one element, or the rows of axis 0 as elements, into the queue. The step waits while the queue
-  // is full. It fails with CancelledError "Queue '...' is closed." on a closed queue, and with InvalidArgumentError if
-  // number, dtypes or shapes of the components do not fit.
+  // is full. It fails with CancelledError "FIFOQueue '...' is closed." on a closed queue, and with InvalidArgumentError
+  // if number, dtypes or shapes of the components do not fit.
   Node* Enqueue(const std::vector<Output>& components, const NodeName& name = "") const;
   Node* EnqueueMany(const std::vector<Output>& components, const NodeName& name = "") const;
   // Returns the components of the next element. The step waits until there is one. It fails with OutOfRangeError "...

@@ -203,6 +203,25 @@ TEST(SyncReplicasTest, AnErrorOfTheChiefsLoopIsTheErrorOfItsStep) {
   EXPECT_EQ(MessageOf<InvalidArgumentError>([&] { chief.session->Close(); }).find("[train/sync replicas]"), 0u);
 }
 
+TEST(SyncReplicasTest, TrainingGoesOnAfterTheParameterServerIsStartedAgain) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  SyncWorker chief(&cluster, 0, {.replicas_to_aggregate = 2});
+  SyncWorker worker(&cluster, 1, {.replicas_to_aggregate = 2});
+  chief.Open();
+  worker.Open();
+  std::future<void> other = worker.StepLater(3);
+  chief.Step(1);
+  other.get();
+  cluster.Restart("ps", 0);  // without a checkpoint: the variables begin again
+  other = worker.StepLater(5);
+  chief.Step(9);
+  other.get();
+  EXPECT_EQ(chief.value_of_w(), -kSyncRate * 7.0f);
+  EXPECT_EQ(worker.global_step(), 1);
+  worker.session->Close();
+  chief.session->Close();
+}
+
 TEST(SyncReplicasTest, ANewSessionOfTheChiefEmptiesTheQueueBeforeItFillsIt) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}});
   const std::string target = cluster.target("worker", 0);

@@ -11,8 +11,8 @@
 //   cohort launch --ps=1 --workers=2 -- linear_regression
 //
 // By default each worker builds its own graph and applies its gradients as they come (between-graph replication). With
-// --in_graph, worker 0 builds one graph with a replica for each worker, and the others only serve. With --in_graph and
-// --sync, the gradients of all replicas are averaged and applied once in each step.
+// --in_graph, worker 0 builds one graph with a replica for each worker, and the others only serve. With --sync, the
+// gradients of all replicas are averaged and applied once; between graphs, SyncReplicasOptimizer does it.
 //
 // A task that only serves waits for the end of training. Another task builds the graph, opens a session with a
 // Supervisor, trains, and prints its rate. The words: a replica is the nodes of one worker's model. A lane is the
@@ -49,6 +49,8 @@ struct Replica {
 struct Model {
   Graph graph;
   ops::Variable global_step, weight, biase;
+  std::shared_ptr<train::SessionRunHook> sync_hook;  // null without synchronous replicas between graphs
+  train::Coordinator sync_coordinator;               // the hook's; outlives the session
 };
 
 // Replicas that run in the same step, and the nodes that the step runs.
@@ -94,6 +96,21 @@ Lane MakeLane(Model& model, const examples::Task& task, train::Optimizer& optimi
   return lane;
 }
 
+// Adds the step of one of several workers that build their own graphs: it waits until the mean of all gradients is
+// applied.
+Lane MakeSynchronousLane(Model& model, const examples::Task& task, train::Optimizer& optimizer, Replica replica) {
+  const DeviceScope scope(model.graph, task.replica_device(replica.device));
+  train::SyncReplicasOptimizer sync(optimizer, {.replicas_to_aggregate = task.num_workers()});
+  Lane lane;
+  lane.train = sync.Minimize(replica.loss, model.global_step, {model.weight, model.biase});
+  model.sync_hook = sync.MakeSessionRunHook(task.is_chief());
+  model.sync_hook->Begin(model.graph);
+  const ControlDependencies after(model.graph, {lane.train});
+  lane.step_after = model.global_step.Read();
+  lane.replicas = {std::move(replica)};
+  return lane;
+}
+
 std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Model& model) {
   {
     const DeviceScope scope(model.graph, task.replica_device());
@@ -111,7 +128,9 @@ std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Mod
     replicas.push_back(AddReplica(model, task, task.device()));
   }
   std::vector<Lane> lanes;
-  if (flags.sync) {
+  if (flags.sync && !flags.in_graph) {
+    lanes.push_back(MakeSynchronousLane(model, task, optimizer, replicas[0]));
+  } else if (flags.sync) {
     lanes.push_back(MakeLane(model, task, optimizer, replicas));
   } else {
     for (const Replica& replica : replicas) lanes.push_back(MakeLane(model, task, optimizer, {replica}));
@@ -119,15 +138,14 @@ std::vector<Lane> BuildModel(const Flags& flags, const examples::Task& task, Mod
   return lanes;
 }
 
-// Runs steps of one lane until the global step is max_steps. Returns their number.
-int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::Supervisor& supervisor,
-              Session& session) {
+// Runs steps of one lane until the global step is max_steps. Adds 1 to `steps` after each of them.
+void Train(const Flags& flags, const Model& model, const Lane& lane, train::Supervisor& supervisor, Session& session,
+           std::atomic<int64_t>* steps) {
   std::vector<Output> feeds;
   for (const Replica& replica : lane.replicas) feeds.insert(feeds.end(), {replica.x, replica.y});
   const Callable run = session.MakeCallable(feeds, {lane.replicas[0].loss, lane.step_after}, {lane.train});
   std::mt19937_64 random(std::random_device{}());
   std::normal_distribution<float> normal;
-  int64_t steps = 0;
   int64_t step = session.Run(model.global_step.value()).scalar<int64_t>();
   while (step < flags.max_steps && !supervisor.should_stop()) {
     std::vector<Tensor> values;
@@ -138,7 +156,7 @@ int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::S
     }
     const std::vector<Tensor> results = run(values);
     step = results[1].scalar<int64_t>();
-    ++steps;
+    ++*steps;
     if (step % flags.steps_to_validate == 0) {
       const float loss = results[0].data<float>()[0];
       const std::vector<Tensor> fitted = session.Run({model.weight.value(), model.biase.value()});
@@ -147,20 +165,22 @@ int64_t Train(const Flags& flags, const Model& model, const Lane& lane, train::S
       supervisor.SummaryComputed(Tensor::Scalar(ScalarSummary("cost", loss)), step);
     }
   }
-  return steps;
 }
 
 // Runs all lanes, each on a thread of its own if there are several.
 int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>& lanes, train::Supervisor& supervisor,
                  Session& session) {
-  if (lanes.size() == 1) return Train(flags, model, lanes[0], supervisor, session);
   std::atomic<int64_t> steps{0};
+  if (lanes.size() == 1) {
+    Train(flags, model, lanes[0], supervisor, session, &steps);
+    return steps;
+  }
   std::vector<std::thread> threads;
   threads.reserve(lanes.size());
   for (const Lane& lane : lanes) {
     threads.emplace_back([&] {
       try {
-        steps += Train(flags, model, lane, supervisor, session);
+        Train(flags, model, lane, supervisor, session, &steps);
       } catch (...) {
         supervisor.RequestStop(std::current_exception());
       }
@@ -170,9 +190,23 @@ int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>
   return steps;
 }
 
+// As TrainAll, with the loop and the tokens of synchronous replicas if the model has them. When the chief has ended, a
+// worker that waits for a token ends, too.
+int64_t TrainTogether(const Flags& flags, Model& model, const std::vector<Lane>& lanes, train::Supervisor& supervisor,
+                      Session& session) {
+  if (model.sync_hook == nullptr) return TrainAll(flags, model, lanes, supervisor, session);
+  model.sync_hook->AfterCreateSession(session, model.sync_coordinator);
+  std::atomic<int64_t> steps{0};
+  try {
+    Train(flags, model, lanes[0], supervisor, session, &steps);
+  } catch (const OutOfRangeError&) {
+    return steps;
+  }
+  model.sync_hook->End(session);
+  return steps;
+}
+
 int Run(const Flags& flags) {
-  if (flags.sync && !flags.in_graph)
-    throw InvalidArgumentError("--sync needs --in_graph: one program that sees all gradients");
   const examples::Task task = examples::StartTask(flags.cluster);
   if (task.server != nullptr && (task.job == "ps" || (flags.in_graph && !task.is_chief()))) {
     task.server->Join();
@@ -189,7 +223,7 @@ int Run(const Flags& flags) {
                                              .server = task.server.get()});
   train::ManagedSession session = supervisor.managed_session(task.target());
   const auto start = std::chrono::steady_clock::now();
-  const int64_t steps = TrainAll(flags, model, lanes, supervisor, *session);
+  const int64_t steps = TrainTogether(flags, model, lanes, supervisor, *session);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index,
               static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
@@ -211,7 +245,7 @@ int main(int argc, char** argv) {
   line.Add("--save_model_secs", &flags.save_model_interval, "Seconds between two checkpoints. 0: no checkpoints",
            examples::AtLeast(0));
   line.AddSwitch("--in_graph", &flags.in_graph, "Worker 0 runs a replica on each worker. The other workers only serve");
-  line.AddSwitch("--sync", &flags.sync, "With --in_graph: apply the mean of all replicas' gradients once in each step");
+  line.AddSwitch("--sync", &flags.sync, "Apply the mean of all replicas' gradients once in each step");
   line.AddSwitch("--fresh", &flags.fresh, "Begin with initial values and restore no checkpoint");
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <map>
 
 #include "cohort/checkpoint/checkpoint_state.h"
@@ -132,6 +133,36 @@ TEST_F(ByHandTest, InGraphSynchronously) {
   EXPECT_THAT(programs_["worker0"]->out(), HasSubstr("worker 0: 3000 steps"));
 }
 
+TEST_F(ByHandTest, BetweenGraphsSynchronously) {
+  const Words flags{"--max_steps=3000", "--steps_to_validate=100", "--sync"};
+  ChooseHosts(1, 2);
+  for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
+  ExpectAllEndWell();
+  EXPECT_FALSE(StepLines(programs_["worker0"]->out()).empty());
+  EXPECT_FALSE(StepLines(programs_["worker1"]->out()).empty());
+  EXPECT_THAT(programs_["worker1"]->err(), HasSubstr("SyncReplicasV2: replicas_to_aggregate=2; total_num_replicas=2"));
+  EXPECT_GE(ExpectFitted(), 3000);  // the global step counts updates
+}
+
+// TensorFlow's workers would wait for ever for the token of the lost one, or for a new chief's tokens.
+TEST_F(ByHandTest, BetweenGraphsSynchronouslyALostTaskStopsNobody) {
+  for (const std::string lost : {"worker0", "worker1"}) {
+    const Words flags{"--max_steps=6000", "--steps_to_validate=100", "--sync", "--fresh"};
+    ChooseHosts(1, 2);
+    for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
+    ASSERT_TRUE(programs_[lost]->WaitForText("step: 300,")) << programs_[lost]->err();
+    programs_[lost]->Signal(SIGKILL);
+    EXPECT_EQ(programs_[lost]->Wait(), 128 + SIGKILL);
+    if (lost == "worker0") {
+      Type("worker", 0, {"--max_steps=6000", "--sync"});  // the chief comes back
+    } else {
+      programs_.erase(lost);
+    }
+    ExpectAllEndWell();
+    EXPECT_GE(ExpectFitted(), 6000);
+  }
+}
+
 TEST_F(ByHandTest, ASecondRunFollowsTheSavedStepUnlessFresh) {
   const auto first_step = [this](const Words& flags) {
     ChooseHosts(1, 1);
@@ -207,12 +238,6 @@ TEST_F(ByHandTest, FlagsMayCompleteTFConfigButNotContradictIt) {
                              {"--job_name=worker", "--max_steps=5", "--logdir=" + File("logdir")});
   EXPECT_EQ(completed->Wait(), 0) << completed->err();
   EXPECT_THAT(completed->err(), HasSubstr("grpc://" + port.Address()));
-}
-
-TEST_F(ByHandTest, SynchronousStepsNeedOneProgramThatSeesAllGradients) {
-  const auto program = Run(Terminal(), {"--sync"});
-  EXPECT_EQ(program->Wait(), 1);
-  EXPECT_THAT(program->err(), AllOf(HasSubstr("InvalidArgument"), HasSubstr("--sync needs --in_graph")));
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ void QueueResource::Enqueue(PendingKernel kernel, std::vector<Element> elements)
 
 void QueueResource::Dequeue(PendingKernel kernel, const Request& request) {
   if (request.count < 0) {
-    return kernel.End(Status(Code::kInvalidArgument, StrCat("[queue] DequeueMany of ", Describe(), " requested ",
-                                                            request.count, " < 0 elements")));
+    return kernel.End(Status(Code::kInvalidArgument, StrCat("[queue] DequeueManyOp requested ", request.count,
+                                                            " < 0 elements of ", Describe())));
   }
   if (request.batched && spec_.shapes.empty()) {
     return kernel.End(
@@ -278,8 +278,8 @@ bool QueueResource::ServePut(EndedList* ended) {
   Put& put = puts_.front();
   Status status = removed_;
   if (status.ok() && closed_) {
-    status = Status(Code::kCancelled,
-                    StrCat("[queue] Queue '", spec_.name, "' is ", put.closes ? "already " : "", "closed."));
+    status = Status(Code::kCancelled, put.closes ? StrCat("[queue] Queue '", spec_.name, "' is already closed.")
+                                                 : StrCat("[queue] ", Describe(), " is closed."));
   }
   if (status.ok() && put.closes) closed_ = true;
   while (status.ok() && !put.elements.empty()) {

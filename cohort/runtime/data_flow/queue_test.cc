@@ -113,7 +113,7 @@ TEST_F(QueueTest, AClosedQueueGivesItsElementsAndThenEnds) {
   EXPECT_FALSE(session.Run(q.is_closed).scalar<bool>());
   session.Run(q.close);
   EXPECT_TRUE(session.Run(q.is_closed).scalar<bool>());
-  EXPECT_THAT(MessageOf<CancelledError>([&] { Put(session, q, 4); }), HasSubstr("Queue 'q' is closed."));
+  EXPECT_THAT(MessageOf<CancelledError>([&] { Put(session, q, 4); }), HasSubstr("FIFOQueue 'q' is closed."));
   EXPECT_THAT(MessageOf<CancelledError>([&] { session.Run(q.close); }), HasSubstr("Queue 'q' is already closed."));
   EXPECT_THAT(session.Run(q.take_two).ToVector<float>(), ElementsAre(1.0f, 2.0f));
   EXPECT_THAT(MessageOf<OutOfRangeError>([&] { session.Run(q.take_two); }),
@@ -147,7 +147,7 @@ TEST_F(QueueTest, ToCloseWaitsForThePutsThatWaitOrCancelsThem) {
   EXPECT_EQ(session.Run(q.take).scalar<float>(), 1.0f);
   second->Wait();
   close->Wait();
-  EXPECT_THAT(MessageOf<CancelledError>([&] { third->Wait(); }), HasSubstr("Queue 'q' is closed."));
+  EXPECT_THAT(MessageOf<CancelledError>([&] { third->Wait(); }), HasSubstr("FIFOQueue 'q' is closed."));
 
   session.Run(q.reset);
   Put(session, q, 4);

@@ -22,6 +22,8 @@ class SparseAccumulator final : public AccumulatorResource {
  private:
   const char* kind() const override { return "SparseConditionalAccumulator"; }
 
+  // Returns the shape of the dense form of a gradient. As in TensorFlow, a scalar shape says nothing.
+  Shape Dense() const { return spec().shape.rank() == 0 ? Shape::UnknownRank() : spec().shape; }
   // Returns the shape of a row of `values`.
   static Shape RowShape(const Tensor& values) { return values.shape().Sub(1, values.shape().rank()); }
 
@@ -45,7 +47,7 @@ class SparseAccumulator final : public AccumulatorResource {
     const Shape held = row_.has_rank() ? row_ : KnownRow();
     if (!held.IsCompatibleWith(row)) Fail(StrCat("rows of the shape ", held), StrCat("the shape ", row));
     CheckDenseShape(gradient.dense_shape, row);
-    const int64_t rows = spec().shape.has_rank() ? spec().shape.dim(0) : Shape::kUnknownDim;
+    const int64_t rows = Dense().has_rank() ? Dense().dim(0) : Shape::kUnknownDim;
     for (const int64_t index : indices.values<int64_t>()) {
       if (index < 0 || (rows >= 0 && index >= rows)) {
         Fail(StrCat("indices in [0, ", rows < 0 ? "rows" : StrCat(rows), ")"), StrCat(index));
@@ -58,13 +60,14 @@ class SparseAccumulator final : public AccumulatorResource {
     if (!dense_shape.defined() || dense_shape.num_elements() == 0) return;
     const Shape dense(dense_shape.ToVector<int64_t>());
     if (dense.rank() != row.rank() + 1 || !dense.Sub(1, dense.rank()).IsCompatibleWith(row) ||
-        !spec().shape.IsCompatibleWith(dense)) {
-      Fail(StrCat("a dense shape that fits ", spec().shape, " and rows of ", row), StrCat(dense));
+        !Dense().IsCompatibleWith(dense)) {
+      Fail(StrCat("a dense shape that fits ", Dense(), " and rows of ", row), StrCat(dense));
     }
   }
 
   Shape KnownRow() const {
-    return spec().shape.has_rank() ? spec().shape.Sub(1, spec().shape.rank()) : Shape::UnknownRank();
+    const Shape dense = Dense();
+    return dense.has_rank() ? dense.Sub(1, dense.rank()) : Shape::UnknownRank();
   }
 
   void Add(const AccumulatedGradient& gradient, bool is_first) override COHORT_REQUIRES(mu_) {
@@ -103,7 +106,7 @@ class SparseAccumulator final : public AccumulatorResource {
       const Sum divisor = spec().mean ? static_cast<Sum>(row.count) : Sum{1};
       for (size_t i = 0; i < size; ++i) *out++ = static_cast<T>(sums_[place * size + i] / divisor);
     }
-    std::vector<int64_t> dense{spec().shape.has_rank() ? spec().shape.dim(0) : Shape::kUnknownDim};
+    std::vector<int64_t> dense{Dense().has_rank() ? Dense().dim(0) : Shape::kUnknownDim};
     dense.insert(dense.end(), row_.dims().begin(), row_.dims().end());
     result.dense_shape = Tensor::Vector(dense);
     rows_.clear();
