@@ -214,7 +214,8 @@ constexpr char kHost2[] = "172.17.0.2", kHost3[] = "172.17.0.3";
 
 // The guide's lines, with any numbers in them.
 constexpr char kEpochLine[] =
-    "[0-9]+/[0-9]+ \\[=+\\] - [0-9]+s [0-9]+m?s/step - loss: [0-9]+\\.[0-9]{4} - accuracy: [01]\\.[0-9]{4} *";
+    "[0-9]+/[0-9]+ \\[=+\\] - [0-9]+s [0-9]+m?s/step - loss: [0-9]+\\.[0-9]{4} - accuracy: "
+    "[0-9]\\.[0-9]{4}(e[-+][0-9]+)? *";
 
 class Guide004Test : public GuideTest {
  protected:
