@@ -9,25 +9,9 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/mutex.h"
+#include "cohort/device/closure_id.h"
 
 namespace cohort {
-
-// A closure of a coordinator. If a worker is lost, the coordinator runs the closure again, as another step, perhaps of
-// another session.
-struct COHORT_EXPORT ClosureId {
-  uint64_t coordinator = 0;  // random at each start of a coordinator; 0: the step is not of a closure
-  int64_t number = 0;        // 1, 2, 3... in the order in which the coordinator got its closures
-  int64_t lowest = 0;        // every closure of a smaller number has ended
-  bool valid() const { return coordinator != 0; }
-  friend bool operator==(const ClosureId&, const ClosureId&) = default;
-};
-
-// The number of a step in its session, and the closure of which it is an attempt, if it is one.
-struct COHORT_EXPORT StepStart {
-  StepStart(int64_t number, ClosureId closure = {}) : number(number), closure(closure) {}  // NOLINT: implicit
-  int64_t number;
-  ClosureId closure;
-};
 
 // TaskResources owns it. It keeps what it knows of a closure until the coordinator says that the closure has ended, and
 // what it knows of a coordinator until kCoordinators others were seen. Thread-safe.

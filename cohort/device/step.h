@@ -6,9 +6,9 @@
 #include <string>
 
 #include "cohort/core/tensor.h"
-#include "cohort/device/applied_updates.h"
 #include "cohort/device/cancellation.h"
 #include "cohort/device/client_id.h"
+#include "cohort/device/closure_id.h"
 #include "cohort/device/rendezvous.h"
 #include "cohort/device/step_error.h"
 #include "cohort/graph/graph.h"

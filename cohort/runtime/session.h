@@ -14,7 +14,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
-#include "cohort/device/applied_updates.h"
+#include "cohort/device/closure_id.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
 

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/coordinator/cluster_coordinator.h"
 #include "cohort/distribute/strategies.h"
+#include "cohort/keras/keras.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
@@ -104,6 +107,28 @@ TEST_F(CoordinatorChaosTest, AShortLossOfTheParameterServersConnectionsOnlyRepea
   coordinator_->Join();
   EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
   EXPECT_GT(coordinator_->repeated_closures(), 0);
+}
+
+// The chief's own session, with which Fit reads metrics and weights, is lost too.
+TEST_F(CoordinatorChaosTest, AKerasModelTrainsThroughAShortLossOfTheParameterServer) {
+  keras::Sequential model({keras::Dense(1)}, {.strategy = strategy_});
+  model.Compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+  const Tensor x = Tensor::FromValues(std::vector<float>{1, 1.5, 2, 2.5, 3, 3.5}, Shape{3, 2});
+  const Tensor y = Tensor::FromValues(std::vector<float>{0.3f, 0.5f, 0.7f}, Shape{3, 1});
+  std::jthread healer;
+  const keras::CallbackPtr cut = keras::LambdaCallback({.on_epoch_begin = [&](int epoch) {
+    if (epoch != 1) return;
+    proxy_->Cut();
+    healer = std::jthread([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(3));  // longer than the silence limit
+      proxy_->Heal();
+    });
+  }});
+  const keras::History history = model.Fit(data::Dataset::FromTensorSlices({x, y}).Repeat().Batch(3),
+                                           {.epochs = 3, .verbose = 0, .callbacks = {cut}, .steps_per_epoch = 20});
+  ASSERT_EQ(history["mae"].size(), 3u);
+  EXPECT_LT(history["loss"][2], history["loss"][0]);
+  EXPECT_EQ(model.GetWeights().size(), 2u);
 }
 
 }  // namespace

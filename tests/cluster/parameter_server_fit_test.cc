@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/local_cluster.h"
 #include "cohort/distribute/strategies.h"
@@ -131,6 +132,59 @@ TEST_F(ParameterServerFitTest, ValidationAndCallbacksOfEpochsWork) {
                                  .validation_steps = 3});
   EXPECT_EQ(history["val_loss"].size(), static_cast<size_t>(epochs));
   EXPECT_EQ(history["val_mae"].size(), static_cast<size_t>(epochs));
+}
+
+// Clipping by norm, regularizers and initial values see whole variables.
+TEST_F(ParameterServerFitTest, NormsAreThoseOfWholeVariables) {
+  const auto train = [](const distribute::StrategyPtr& strategy) {
+    keras::Sequential model(
+        {keras::Dense(6, {.activation = "tanh", .kernel_regularizer = keras::regularizers::L2(0.1)}), keras::Dense(1)},
+        {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = keras::SGD({.learning_rate = 0.5, .clipnorm = 0.05}), .loss = "mse"});
+    model.Fit(TrainingData(), {.verbose = 0, .steps_per_epoch = 5, .signal_check = false});
+    Floats all;
+    for (const Tensor& weight : model.GetWeights()) {
+      const Floats values = weight.ToVector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const Floats expected = train(nullptr);
+  const Floats got = train(Open(1, 2, distribute::FixedShardsPartitioner(2)));
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+}
+
+// Files have whole weights, so they fit any number of parts. Backups continue a training on a new cluster.
+TEST_F(ParameterServerFitTest, FilesFitAnyPartsAndBackupsContinue) {
+  const cohort::testing::TempFolder folder;
+  const Tensor x = Tensor::FromValues(Floats{1, 2, 3, 4}, Shape{2, 2});
+  const std::string weights = folder.path() + "/line.weights.h5";
+  const auto fit = [&](keras::Sequential& model, int epochs) {
+    return model.Fit(TrainingData(),
+                     {.epochs = epochs,
+                      .verbose = 0,
+                      .callbacks = {keras::BackupAndRestore({.backup_dir = folder.path(), .delete_checkpoint = false}),
+                                    keras::ModelCheckpoint({.filepath = weights, .save_weights_only = true})},
+                      .steps_per_epoch = 5});
+  };
+  Floats expected;
+  {
+    const auto strategy = Open(2, 2, distribute::FixedShardsPartitioner(2));
+    keras::Sequential model = Line(strategy);
+    EXPECT_EQ(fit(model, 2)["loss"].size(), 2u);
+    expected = model.Predict(x).ToVector<float>();
+  }
+  {
+    const auto strategy = Open(1, 3, distribute::FixedShardsPartitioner(3));
+    keras::Sequential other = Line(strategy);
+    other.Build(Shape{-1, 2});
+    other.LoadWeights(weights);
+    EXPECT_EQ(other.Predict(x).ToVector<float>(), expected);
+  }
+  const auto strategy = Open(2, 2, distribute::FixedShardsPartitioner(2));
+  keras::Sequential model = Line(strategy);
+  EXPECT_EQ(fit(model, 5)["loss"].size(), 3u) << "two of five epochs were trained before";
 }
 
 // A worker is lost between two epochs; the other one does its work.

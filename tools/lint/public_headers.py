@@ -12,7 +12,7 @@ FOREIGN = re.compile(
 # Layers below a session: a program sees these headers of theirs and no other. Each is plain data, plain functions, or
 # an interface that programs implement.
 PUBLIC_OF_LAYER = {
-    "cohort/device/": {"client_id.h", "device_attributes.h", "logical_devices.h", "update_observer.h"},
+    "cohort/device/": {"client_id.h", "closure_id.h", "device_attributes.h", "logical_devices.h", "update_observer.h"},
     "cohort/backends/": set(),
     "cohort/runtime/": {"debugging.h", "session.h"},
     "cohort/collective/": set(),

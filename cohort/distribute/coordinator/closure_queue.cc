@@ -29,7 +29,7 @@ void ClosureQueue::Put(const ClosurePtr& closure) {
   }
   closure->number = next_number_++;
   queue_.push_back(closure);
-  work_.NotifyAll();
+  WakeOne();
 }
 
 void ClosureQueue::AwaitIdle() {
@@ -47,21 +47,44 @@ bool ClosureQueue::idle() {
   return queue_.empty() && in_flight_.empty() && error_.ok() && fatal_.ok();
 }
 
+bool ClosureQueue::MayRun(const Slot& slot) const {
+  return !stopped_ && !slot.broken && !queue_.empty() && slot.in_flight < most_in_flight_;
+}
+
+ClosurePtr ClosureQueue::TakeFirst(Slot& slot) {
+  ClosurePtr closure = std::move(queue_.front());
+  queue_.pop_front();
+  ++slot.in_flight;
+  in_flight_.insert(closure->number);
+  closure->lowest = *in_flight_.begin();  // the queue is in order, so that no closure in it has a smaller number
+  if (queue_.size() + 1 == limit_) changed_.NotifyAll();
+  return closure;
+}
+
+void ClosureQueue::WakeOne() {
+  for (Slot& slot : slots_) {
+    if (!slot.waits || !MayRun(slot)) continue;
+    slot.waits = false;  // so that the next call wakes another one
+    return slot.work.NotifyOne();
+  }
+}
+
+void ClosureQueue::WakeAll() {
+  for (Slot& slot : slots_) slot.work.NotifyOne();
+}
+
 ClosureQueue::Next ClosureQueue::Take(size_t worker, ClosurePtr* closure) {
   MutexLock lock(mu_);
   Slot& slot = slots_[worker];
-  while (true) {
-    if (stopped_) return Next::kStop;
-    if (slot.broken) return Next::kRecover;
-    if (!queue_.empty() && slot.in_flight < most_in_flight_) break;
-    work_.Wait(mu_);
+  while (!stopped_ && !slot.broken && !MayRun(slot)) {
+    slot.waits = true;
+    slot.work.Wait(mu_);
+    slot.waits = false;
   }
-  *closure = std::move(queue_.front());
-  queue_.pop_front();
-  ++slot.in_flight;
-  in_flight_.insert((*closure)->number);
-  (*closure)->lowest = *in_flight_.begin();  // the queue is in order, so that no closure in it has a smaller number
-  if (queue_.size() + 1 == limit_) changed_.NotifyAll();
+  if (stopped_) return Next::kStop;
+  if (slot.broken) return Next::kRecover;
+  *closure = TakeFirst(slot);
+  if (!queue_.empty()) WakeOne();
   return Next::kRun;
 }
 
@@ -69,7 +92,6 @@ void ClosureQueue::TakeOff(size_t worker, const Closure& closure) {
   --slots_[worker].in_flight;
   in_flight_.erase(closure.number);
   if (in_flight_.empty()) changed_.NotifyAll();
-  if (!queue_.empty()) work_.NotifyAll();
 }
 
 void ClosureQueue::CancelQueued(const std::string& why) {
@@ -77,7 +99,8 @@ void ClosureQueue::CancelQueued(const std::string& why) {
   queue_.clear();
 }
 
-void ClosureQueue::Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results) {
+ClosurePtr ClosureQueue::Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results,
+                                const ClosureFunction* ready) {
   if (status.ok()) {
     closure->result->SetValues(std::move(results));
   } else {
@@ -92,6 +115,10 @@ void ClosureQueue::Finish(size_t worker, const ClosurePtr& closure, const Status
     CancelQueued(StrCat("[coordinator] the closure was cancelled, because an earlier one failed: ", told));
   }
   TakeOff(worker, *closure);
+  Slot& slot = slots_[worker];
+  if (ready != nullptr && MayRun(slot) && queue_.front()->function.get() == ready) return TakeFirst(slot);
+  WakeOne();
+  return nullptr;
 }
 
 void ClosureQueue::Return(size_t worker, const ClosurePtr& closure, const Status& why) {
@@ -110,7 +137,8 @@ void ClosureQueue::Return(size_t worker, const ClosurePtr& closure, const Status
     queue_.insert(place, closure);
   }
   TakeOff(worker, *closure);
-  work_.NotifyAll();
+  slot.work.NotifyOne();
+  WakeOne();
 }
 
 void ClosureQueue::Break(size_t worker, const Status& why) {
@@ -118,7 +146,7 @@ void ClosureQueue::Break(size_t worker, const Status& why) {
   if (slots_[worker].broken) return;
   slots_[worker].broken = true;
   slots_[worker].why = why;
-  work_.NotifyAll();
+  slots_[worker].work.NotifyOne();
 }
 
 void ClosureQueue::Repaired(size_t worker) {
@@ -135,7 +163,7 @@ Status ClosureQueue::why_broken(size_t worker) {
 bool ClosureQueue::Pause(std::chrono::milliseconds time) {
   const auto deadline = std::chrono::steady_clock::now() + time;
   MutexLock lock(mu_);
-  while (!stopped_ && work_.WaitUntil(mu_, deadline)) {
+  while (!stopped_ && stopping_.WaitUntil(mu_, deadline)) {
   }
   return !stopped_;
 }
@@ -145,7 +173,6 @@ void ClosureQueue::Fail(const Status& why) {
   if (fatal_.ok()) fatal_ = why;
   CancelQueued(StrCat("[coordinator] the closure was cancelled: ", why.message()));
   changed_.NotifyAll();
-  work_.NotifyAll();
 }
 
 void ClosureQueue::Stop() {
@@ -153,7 +180,8 @@ void ClosureQueue::Stop() {
   stopped_ = true;
   CancelQueued("[coordinator] the closure was cancelled, because the coordinator has ended");
   changed_.NotifyAll();
-  work_.NotifyAll();
+  stopping_.NotifyAll();
+  WakeAll();
 }
 
 }  // namespace cohort::distribute

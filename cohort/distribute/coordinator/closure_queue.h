@@ -41,8 +41,10 @@ class ClosureQueue {
   // The next functions are for the thread of a worker, or for the ends of its closures.
   // Waits until the worker may run a closure, which is then *closure; until the worker is broken; or until Stop.
   Next Take(size_t worker, ClosurePtr* closure) COHORT_EXCLUDES(mu_);
-  // The closure has ended on the worker.
-  void Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results) COHORT_EXCLUDES(mu_);
+  // The closure has ended on the worker. If `ready` is not null, the caller is able to start a call of the function
+  // `ready` at once: returns the next closure if it is one and the worker may run it, and otherwise null.
+  ClosurePtr Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results,
+                    const ClosureFunction* ready = nullptr) COHORT_EXCLUDES(mu_);
   // The closure has not run to its end because of the worker or of a connection: puts it back to its place in the
   // queue, and makes the worker broken. Cancels the closure instead if another one has failed or the queue has stopped.
   void Return(size_t worker, const ClosurePtr& closure, const Status& why) COHORT_EXCLUDES(mu_);
@@ -63,8 +65,16 @@ class ClosureQueue {
   struct Slot {
     int in_flight = 0;
     bool broken = false;
+    bool waits = false;  // its thread waits in Take
     Status why;
+    CondVar work;
   };
+  bool MayRun(const Slot& slot) const COHORT_REQUIRES(mu_);
+  // Takes the first closure off the queue, for the worker.
+  ClosurePtr TakeFirst(Slot& slot) COHORT_REQUIRES(mu_);
+  // Wakes a worker that waits and may run a closure, if there is one.
+  void WakeOne() COHORT_REQUIRES(mu_);
+  void WakeAll() COHORT_REQUIRES(mu_);
   void CancelQueued(const std::string& why) COHORT_REQUIRES(mu_);
   // If there is an error, waits until nothing is in flight, and throws it.
   void ThrowError() COHORT_REQUIRES(mu_);
@@ -74,8 +84,8 @@ class ClosureQueue {
   const size_t limit_;
   const int most_in_flight_;
   Mutex mu_;
-  CondVar work_;     // for workers
-  CondVar changed_;  // for the program
+  CondVar changed_;   // for the program
+  CondVar stopping_;  // for Pause
   std::deque<ClosurePtr> queue_ COHORT_GUARDED_BY(mu_);
   std::vector<Slot> slots_ COHORT_GUARDED_BY(mu_);
   int64_t next_number_ COHORT_GUARDED_BY(mu_) = 1;

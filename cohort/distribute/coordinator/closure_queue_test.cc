@@ -52,6 +52,21 @@ TEST(ClosureQueueTest, ClosuresAreGivenInOrderAndEnd) {
   EXPECT_TRUE(queue.idle());
 }
 
+// The end of a closure may take the next one, if it is of a function that is prepared.
+TEST(ClosureQueueTest, TheEndOfAClosureGivesTheNextOne) {
+  ClosureQueue queue(1, 1);
+  const ClosurePtr first = Add(queue), second = Add(queue), third = Add(queue);
+  TakeOne(queue, 0);
+  third->function = second->function;
+  EXPECT_EQ(queue.Finish(0, first, Status(), {}, first->function.get()), nullptr) << "another function is next";
+  EXPECT_EQ(TakeOne(queue, 0), second);
+  EXPECT_EQ(queue.Finish(0, second, Status(), {}, second->function.get()), third);
+  queue.Break(0, kLost);
+  const ClosurePtr fourth = Add(queue);
+  fourth->function = third->function;
+  EXPECT_EQ(queue.Finish(0, third, Status(), {}, third->function.get()), nullptr) << "the worker is broken";
+}
+
 TEST(ClosureQueueTest, AWorkerGetsNoMoreClosuresThanItMayRun) {
   ClosureQueue queue(1, 2);
   for (int i = 0; i < 3; ++i) Add(queue);

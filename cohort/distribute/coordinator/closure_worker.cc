@@ -18,6 +18,10 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 
+// How many calls of OnDone that start a closure this thread is in, and the most that it may be in.
+thread_local int ends_open = 0;
+constexpr int kMostEndsOpen = 8;
+
 }  // namespace
 
 uint64_t ClosureWorkers::NewRun() {
@@ -59,17 +63,21 @@ void ClosureWorker::Loop() {
 }
 
 void ClosureWorker::Start(const ClosurePtr& closure) {
-  const auto me = static_cast<size_t>(worker_);
-  const ClosureFunction::OfWorker& nodes = closure->function->of(worker_);
-  RunRequest request;
   try {
     Prepare(closure->function);
   } catch (const Error&) {
     const Status status = Status::FromCurrentException();
     // To prepare is also to connect, and that has a deadline.
     if (IsLoss(status) || status.code() == Code::kDeadlineExceeded) return GiveBack(closure, status);
-    return shared_.queue.Finish(me, closure, status, {});
+    shared_.queue.Finish(static_cast<size_t>(worker_), closure, status, {});
+    return;
   }
+  Run(session_.get(), closure);
+}
+
+void ClosureWorker::Run(Session* session, const ClosurePtr& closure) {
+  const ClosureFunction::OfWorker& nodes = closure->function->of(worker_);
+  RunRequest request;
   for (size_t i = 0; i < nodes.arguments.size(); ++i) {
     request.feeds.emplace_back(nodes.arguments[i], closure->arguments[i]);
   }
@@ -77,8 +85,8 @@ void ClosureWorker::Start(const ClosurePtr& closure) {
   request.targets = nodes.targets;
   request.options.timeout = shared_.options.closure_timeout;
   request.options.closure = {shared_.run, closure->number, closure->lowest};
-  session_->RunAsync(std::move(request), [this, closure](const Status& status, RunResults results) {
-    OnDone(closure, status, std::move(results));
+  session->RunAsync(std::move(request), [this, session, closure](const Status& status, RunResults results) {
+    OnDone(session, closure, status, std::move(results));
   });
 }
 
@@ -95,18 +103,27 @@ void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
     if (initializers.empty()) continue;
     session_->Run({}, {}, initializers, {.timeout = shared_.options.closure_timeout});
   }
-  if (function == nullptr || prepared_.count(function.get()) > 0) return;
-  const ClosureFunction::OfWorker& nodes = function->of(worker_);
-  session_->MakeCallable(nodes.arguments, nodes.fetches, nodes.targets);
-  prepared_.insert(function.get());
+  if (function == nullptr) return;
+  if (prepared_.count(function) == 0) {
+    const ClosureFunction::OfWorker& nodes = function->of(worker_);
+    session_->MakeCallable(nodes.arguments, nodes.fetches, nodes.targets);
+    prepared_.insert(function);
+  }
+  ready_function_ = function.get();
 }
 
-void ClosureWorker::OnDone(const ClosurePtr& closure, const Status& status, RunResults results) {
-  if (!status.ok() && (IsLoss(status) || (closing_ && status.code() == Code::kCancelled))) {
-    return GiveBack(closure, status);
-  }
+void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results) {
+  const bool of_close = status.code() == Code::kCancelled || status.code() == Code::kFailedPrecondition;
+  if (!status.ok() && (IsLoss(status) || (closing_ && of_close))) return GiveBack(closure, status);
   worked_ = true;
-  shared_.queue.Finish(static_cast<size_t>(worker_), closure, status, std::move(results));
+  // A step may end while it is started, so that this call is inside of another one.
+  const ClosureFunction* ready = ends_open < kMostEndsOpen ? ready_function_.load() : nullptr;
+  const ClosurePtr next =
+      shared_.queue.Finish(static_cast<size_t>(worker_), closure, status, std::move(results), ready);
+  if (next == nullptr) return;
+  ++ends_open;
+  Run(session, next);
+  --ends_open;
 }
 
 void ClosureWorker::GiveBack(const ClosurePtr& closure, const Status& why) {
@@ -147,6 +164,7 @@ bool ClosureWorker::Recover() {
   session_.reset();  // gives back what is still in flight
   closing_ = false;
   prepared_.clear();
+  ready_function_ = nullptr;
   while (true) {
     CheckLimits(why);
     if (!shared_.queue.Pause(backoff_)) return false;

@@ -59,10 +59,14 @@ class ClosureWorker {
  private:
   using Clock = std::chrono::steady_clock;
   void Loop();
+  // Prepares and starts a closure.
   void Start(const ClosurePtr& closure);
+  // Starts a closure whose function is prepared. The end of another closure of the session may call it, too.
+  void Run(Session* session, const ClosurePtr& closure);
   // Opens the session, initializes the worker's values, and prepares the function, as far as that is not done yet.
   void Prepare(const ClosureFunctionPtr& function);
-  void OnDone(const ClosurePtr& closure, const Status& status, RunResults results);
+  // A closure has ended. Starts the next one on this thread if that needs no preparation.
+  void OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results);
   void GiveBack(const ClosurePtr& closure, const Status& why);
   // Closes the session, and waits until the worker answers again. Returns false if the queue has stopped.
   bool Recover();
@@ -77,15 +81,16 @@ class ClosureWorker {
   const int worker_;
   const std::string device_;
   Node* const ready_;
-  // Used by the thread alone, except that the session starts steps.
+  // The members up to counted_out_ are used by the thread alone.
   std::unique_ptr<Session> session_;
-  std::set<const ClosureFunction*> prepared_;
+  std::set<ClosureFunctionPtr> prepared_;
   size_t initialized_ = 0;  // of the sources
   std::optional<Clock::time_point> failing_since_;
   std::chrono::milliseconds backoff_;
   bool counted_out_ = false;
-  std::atomic<bool> worked_{false};   // a closure has ended since the session was opened
-  std::atomic<bool> closing_{false};  // the session is being closed
+  std::atomic<const ClosureFunction*> ready_function_{nullptr};  // the one that was prepared last in this session
+  std::atomic<bool> worked_{false};                              // a closure has ended since the session was opened
+  std::atomic<bool> closing_{false};                             // the session is being closed
   std::thread thread_;
 };
 

@@ -2,9 +2,11 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/drawn_seeds.h"
 #include "cohort/distribute/coordinator/closure_worker.h"
+#include "cohort/distribute/strategies.h"
 #include "cohort/ops/control.h"
 
 namespace cohort::distribute {
@@ -78,6 +80,9 @@ ClusterCoordinator::ClusterCoordinator(StrategyPtr strategy, Graph& graph, const
   for (const std::string& device : devices) {
     const DeviceScope scope(graph_, device);
     ready.push_back(ops::NoOp(graph_, "worker_is_ready"));
+  }
+  for (const auto& [device, bytes] : BytesByDevice(graph_)) {
+    LogInfo("coordinator", "variables on ", device, ": ", bytes, " bytes");
   }
   for (size_t w = 0; w < devices.size(); ++w) {
     workers_.push_back(std::make_unique<ClosureWorker>(*shared_, static_cast<int>(w), devices[w], ready[w]));

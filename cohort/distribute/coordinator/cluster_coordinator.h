@@ -2,7 +2,7 @@
 //
 //   const auto strategy = distribute::ParameterServerStrategy(resolver);
 //   Graph graph;
-//   ... variables, made in strategy->Scope(graph), and their initialization ...
+//   ... variables, made in strategy->Scope(graph) ...
 //   distribute::ClusterCoordinator coordinator(strategy, graph);
 //   const auto batches = coordinator.CreatePerWorkerDataset(dataset);
 //   const auto step = coordinator.MakeFunction([&](distribute::ClosureContext& worker) {
@@ -10,8 +10,10 @@
 //     const Output loss = ...;
 //     return distribute::ClosureNodes{.fetches = {loss}, .targets = {optimizer.Minimize(loss)}};
 //   });
+//   strategy->OpenSession(graph)->Run(ops::GlobalVariablesInitializer(graph));  // the optimizer's variables, too
 //   for (int i = 0; i < 1000; ++i) coordinator.Schedule(step);
 //   coordinator.Join();
+//   coordinator.AnnounceDone();
 #pragma once
 
 #include <cstdint>

@@ -239,6 +239,41 @@ TEST_F(ClusterCoordinatorTest, ADatasetThatNeedsThisProcessIsRefused) {
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { coordinator.CreatePerWorkerDataset(host); }), HasSubstr("Map"));
 }
 
+// Rows of a table in three parts are looked up and trained by two workers, with data of their own.
+TEST_F(ClusterCoordinatorTest, ATrainingLoopByHandWithATableInParts) {
+  Open(2, 2, FixedShardsPartitioner(3));
+  ops::Variable table, bias;
+  {
+    const auto scope = strategy_->Scope(graph_);
+    table = ops::GetVariable(graph_, "table", Shape{7, 1}, DType::kFloat32, initializers::Zeros());
+    bias = ops::Variable(graph_, Tensor::Scalar(0.0f), {.name = "bias"});
+  }
+  ASSERT_EQ(table.parts().size(), 3u);
+  ClusterCoordinator coordinator(strategy_, graph_, {.closures_in_flight = 2});
+  Tensor index(DType::kInt64, Shape{7}), y(DType::kFloat32, Shape{7, 1});
+  for (int64_t i = 0; i < 7; ++i) {
+    index.data<int64_t>()[i] = i;
+    y.data<float>()[i] = static_cast<float>(i) - 3.0f;
+  }
+  const PerWorkerValue batches =
+      coordinator.CreatePerWorkerDataset(data::Dataset::FromTensorSlices({index, y}).Shuffle(7).Repeat().Batch(4));
+  train::AdagradOptimizer optimizer(0.3);
+  const auto step = coordinator.MakeFunction(
+      [&](ClosureContext& worker) {
+        const std::vector<Output> batch = worker.Get(batches);
+        const Output loss = ops::Mean(ops::SquaredDifference(table.Gather(batch[0]) + bias.value(), batch[1]));
+        return ClosureNodes{.fetches = {loss}, .targets = {optimizer.Minimize(loss)}};
+      },
+      "train");
+  Initialize();
+  const float first = coordinator.Schedule(step).Fetch()[0].scalar<float>();
+  for (int i = 0; i < 300; ++i) coordinator.Schedule(step);
+  coordinator.Join();
+  EXPECT_LT(coordinator.Schedule(step).Fetch()[0].scalar<float>(), 0.01f * first);
+  EXPECT_EQ(optimizer.slot(table.parts()[2], "accumulator").handle().node->device(),
+            table.parts()[2].handle().node->device());
+}
+
 // A worker ends in the middle and comes back on its address. Every closure has run; the other worker goes on meanwhile.
 TEST_F(ClusterCoordinatorTest, AWorkerMayLeaveAndComeBack) {
   Open(2, 1);

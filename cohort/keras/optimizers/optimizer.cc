@@ -1,6 +1,9 @@
 // What all of Keras's optimizers do: their variables, clipping and the form in files. train::Optimizer runs the rule.
 #include "cohort/keras/optimizers/optimizer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
@@ -10,6 +13,46 @@
 #include "cohort/train/update_rules.h"
 
 namespace cohort::keras {
+namespace {
+
+// Returns the variable of which `variable` is a part, or `variable` itself.
+ops::Variable WholeOf(const ops::Variable& variable) {
+  for (VariableInfo* info : variable.graph().variables()) {
+    if (info->handle.valid()) continue;  // it has no parts
+    const ops::Variable whole(info);
+    const std::vector<ops::Variable> parts = whole.parts();
+    if (std::find(parts.begin(), parts.end(), variable) != parts.end()) return whole;
+  }
+  return variable;
+}
+
+// Scales the gradient of each variable down to a norm. The gradients of a variable's parts are one gradient.
+std::vector<Gradient> ClippedByNorm(const std::vector<train::GradientAndVariable>& pairs,
+                                    std::vector<Gradient> gradients, float norm) {
+  std::vector<std::pair<ops::Variable, std::vector<size_t>>> of_wholes;  // in the order of the first part
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!gradients[i].exists()) continue;
+    const ops::Variable whole = WholeOf(pairs[i].variable);
+    const auto same = [&](const auto& other) { return other.first == whole; };
+    auto place = std::find_if(of_wholes.begin(), of_wholes.end(), same);
+    if (place == of_wholes.end()) place = of_wholes.insert(place, {whole, {}});
+    place->second.push_back(i);
+  }
+  for (const auto& [whole, parts] : of_wholes) {
+    if (parts.size() == 1) {
+      Output& values = gradients[parts[0]].values;
+      values = ops::ClipByNorm(values, norm);
+      continue;
+    }
+    std::vector<Gradient> own;
+    for (const size_t part : parts) own.push_back(gradients[part]);
+    own = ops::ClipByGlobalNorm(own, norm).gradients;
+    for (size_t i = 0; i < parts.size(); ++i) gradients[parts[i]] = own[i];
+  }
+  return gradients;
+}
+
+}  // namespace
 
 GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule)
     : options_(options) {
@@ -50,11 +93,10 @@ std::vector<train::GradientAndVariable> GraphOptimizer::Clip(std::vector<train::
   if (options_.global_clipnorm) {
     gradients = ops::ClipByGlobalNorm(gradients, static_cast<float>(*options_.global_clipnorm)).gradients;
   }
+  if (options_.clipnorm) gradients = ClippedByNorm(pairs, gradients, static_cast<float>(*options_.clipnorm));
   for (size_t i = 0; i < pairs.size(); ++i) {
     Gradient& gradient = gradients[i];
-    if (gradient.exists() && options_.clipnorm) {
-      gradient.values = ops::ClipByNorm(gradient.values, static_cast<float>(*options_.clipnorm));
-    } else if (gradient.exists() && options_.clipvalue) {
+    if (gradient.exists() && options_.clipvalue) {
       const Output limit = ops::ScalarLike(gradient.values, *options_.clipvalue);
       gradient.values = ops::ClipByValue(gradient.values, -limit, limit);
     }

@@ -162,7 +162,8 @@ class ModelEngine {
   std::vector<Output> InputPlaceholders();
   // Throws WorkersDisagreeError as the constructor does. Compares no values.
   void ExpectEqualModels();
-  // Opens a new session after `error`, unless the session is all right or `deadline` has passed. Returns whether it has.
+  // Opens a new session after `error`, unless the session is all right or `deadline` has passed. Returns whether it
+  // has.
   bool ReopenSession(const Error& error, std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(predict_mu_);
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();

@@ -237,8 +237,8 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
 }
 
 std::vector<Tensor> ModelState::OptimizerState() {
-  std::vector<Tensor> values = engine().WithSession(
-      [&](Session& session) { return ReadVariables(session, engine().optimizer()->variables()); });
+  std::vector<Tensor> values =
+      engine().WithSession([&](Session& session) { return ReadVariables(session, engine().optimizer()->variables()); });
   for (size_t slot = values.size(); slot < waiting_state_.size(); ++slot) values.push_back(waiting_state_[slot]);
   return values;
 }

@@ -66,8 +66,7 @@ std::string Trainer::BackUpTraining() {
   const distribute::Strategy& strategy = engine().strategy();
   std::vector<Tensor> mine = {Bytes(fit.batches.Save())};
   const std::vector<ops::Variable> variables = MetricVariables();
-  for (Tensor& state :
-       engine().WithSession([&](Session& session) { return ReadVariables(session, variables); })) {
+  for (Tensor& state : engine().WithSession([&](Session& session) { return ReadVariables(session, variables); })) {
     mine.push_back(std::move(state));
   }
   const std::vector<std::string> of_workers =
