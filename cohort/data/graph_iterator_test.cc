@@ -16,6 +16,7 @@
 #include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/data/graph/iterator_resource.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/testing/drain.h"
 #include "cohort/graph/graph_def.h"
@@ -208,18 +209,29 @@ TEST_F(GraphIteratorTest, AStageThatFailsIsNamedAndTheNextStepGoesOn) {
   EXPECT_EQ(session.Run(next).scalar<int32_t>(), 5);
 }
 
-TEST_F(GraphIteratorTest, AStepThatRunsOutOfTimeLosesNoElement) {
-  const GraphIterator iterator = MakeGraphIterator(graph_, EveryOneOf(20'000));
-  const Output next = iterator.GetNext()[0];
-  Session session(graph_);
-  session.Run(iterator.initializer());
+// A request that is cancelled either has its element already, or leaves it to the next request.
+TEST_F(GraphIteratorTest, ARequestThatIsCancelledLosesNoElement) {
+  const Dataset dataset = EveryOneOf(20'000);
+  IteratorResource iterator("numbers", dataset.element_spec());
+  const auto opened = std::make_shared<std::promise<RunAnswer>>();
+  iterator.Initialize(Serialize(dataset), nullptr,
+                      [opened](RunAnswer answer) { opened->set_value(std::move(answer)); });
+  ASSERT_TRUE(opened->get_future().get().status.ok());
   std::vector<int64_t> got;
-  int late = 0;
-  while (got.size() < 4 && late < 100'000) {
-    try {
-      got.push_back(session.Run({}, {next}, {}, {.timeout = milliseconds(1)})[0].scalar<int64_t>());
-    } catch (const DeadlineExceededError&) {
-      ++late;
+  for (int cancelled = 0; got.size() < 4 && cancelled < 100'000;) {
+    CancellationManager step;
+    const auto promise = std::make_shared<std::promise<RunAnswer>>();
+    iterator.GetNext(&step, [promise](RunAnswer answer) { promise->set_value(std::move(answer)); });
+    std::future<RunAnswer> future = promise->get_future();
+    if (future.wait_for(milliseconds(1)) != std::future_status::ready) {
+      step.Cancel(Status(Code::kDeadlineExceeded, "too late"));
+    }
+    const RunAnswer answer = future.get();
+    if (answer.status.ok()) {
+      got.push_back(answer.element.at(0).scalar<int64_t>());
+    } else {
+      EXPECT_EQ(answer.status.ToString(), "DeadlineExceeded: too late");
+      ++cancelled;
     }
   }
   EXPECT_THAT(got, ElementsAre(0, 20'000, 40'000, 60'000));
@@ -425,6 +437,7 @@ TEST_F(GraphIteratorClusterTest, ClosedSessionsAndLostTasksEndAStepThatWaits) {
   session.RunAsync({{}, {next}, {}, {}}, [&](const Status& status, const RunResults&) { ended.set_value(status); });
   cluster.Stop("worker", 0);  // returns although the dataset never gives an element
   const Status lost = ended.get_future().get();
+  session.Close();  // the callback has returned
   EXPECT_THAT(lost.ToString(),
               AllOf(AnyOf(StartsWith("Unavailable"), StartsWith("Aborted")), HasSubstr("/job:worker")));
 }

@@ -180,6 +180,7 @@ void DatasetRun::State::Loop() {
     if (request->cancellation != nullptr) request->cancellation->Deregister(request->token);
     request->done(std::move(answer));
   }
+  stop_->store(true);  // for the threads of the stages, which the iterator's destructor joins
   iterator_.reset();
   MutexLock lock(mu_);
   ended_ = true;
