@@ -39,8 +39,8 @@ TEST_F(Guide001Test, TwoReplicasTrainWithABatchOfTwiceTheSize) {
 
 TEST_F(Guide001Test, OfTwoWorkersTheChiefSaves) {
   const TempFolder folder;
-  LaunchedProgram program(Launch({"--workers=2"}, {GUIDE_001_STRATEGIES_PROGRAM, "--training=multi_worker",
-                                                   "--checkpoints=" + folder.path()}));
+  LaunchedProgram program(Launch(
+      {"--workers=2"}, {GUIDE_001_STRATEGIES_PROGRAM, "--training=multi_worker", "--checkpoints=" + folder.path()}));
   ASSERT_EQ(program.Wait(), 0) << program.err();
   EXPECT_THAT(program.out(), HasSubstr("[worker/0] 2 replicas, GLOBAL_BATCH_SIZE 40, accuracy 1.000"));
   EXPECT_EQ(FilesIn(folder.path()), 3u);

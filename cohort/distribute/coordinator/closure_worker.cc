@@ -114,7 +114,10 @@ void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
 
 void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results) {
   const bool of_close = status.code() == Code::kCancelled || status.code() == Code::kFailedPrecondition;
-  if (!status.ok() && (IsLoss(status) || (closing_ && of_close))) return GiveBack(closure, status);
+  if (!status.ok() && (IsLoss(status) || (closing_ && of_close))) {
+    for (const auto& source : closure->function->of(worker_).sources) shared_.lost_elements += source->elements();
+    return GiveBack(closure, status);
+  }
   worked_ = true;
   // A step may end while it is started, so that this call is inside of another one.
   const ClosureFunction* ready = ends_open < kMostEndsOpen ? ready_function_.load() : nullptr;
@@ -127,9 +130,6 @@ void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const St
 }
 
 void ClosureWorker::GiveBack(const ClosurePtr& closure, const Status& why) {
-  int elements = 0;
-  for (const auto& source : closure->function->of(worker_).sources) elements += source->elements();
-  shared_.lost_elements += elements;
   ++shared_.repeated_closures;
   shared_.queue.Return(static_cast<size_t>(worker_), closure, why);
 }

@@ -67,6 +67,7 @@ class ClosureWorker {
   void Prepare(const ClosureFunctionPtr& function);
   // A closure has ended. Starts the next one on this thread if that needs no preparation.
   void OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results);
+  // The closure has to run again, because of a lost task or connection.
   void GiveBack(const ClosurePtr& closure, const Status& why);
   // Closes the session, and waits until the worker answers again. Returns false if the queue has stopped.
   bool Recover();

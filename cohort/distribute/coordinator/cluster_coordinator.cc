@@ -84,8 +84,13 @@ ClusterCoordinator::ClusterCoordinator(StrategyPtr strategy, Graph& graph, const
   for (const auto& [device, bytes] : BytesByDevice(graph_)) {
     LogInfo("coordinator", "variables on ", device, ": ", bytes, " bytes");
   }
-  for (size_t w = 0; w < devices.size(); ++w) {
-    workers_.push_back(std::make_unique<ClosureWorker>(*shared_, static_cast<int>(w), devices[w], ready[w]));
+  try {
+    for (size_t w = 0; w < devices.size(); ++w) {
+      workers_.push_back(std::make_unique<ClosureWorker>(*shared_, static_cast<int>(w), devices[w], ready[w]));
+    }
+  } catch (...) {  // there is no thread for a worker
+    shared_->queue.Stop();
+    throw;
   }
 }
 

@@ -31,8 +31,7 @@ data::Dataset Images() {
     }
     labels.push_back(first_half_is_bright ? 1 : 0);
   }
-  return data::Dataset::FromTensorSlices(
-      {Tensor::FromValues(pixels, Shape{kImages, kPixels}), Tensor::Vector(labels)});
+  return data::Dataset::FromTensorSlices({Tensor::FromValues(pixels, Shape{kImages, kPixels}), Tensor::Vector(labels)});
 }
 
 // The guide's first snippet: for each epoch, for each batch, one train_step.
