@@ -33,7 +33,8 @@ int OnlyTask(const ClusterSpec& cluster, const std::string& job) {
 }
 
 std::string ChiefOf(const ClusterSpec& cluster) {
-  const std::string job = cluster.has_job("chief") ? "chief" : "worker";
+  // "master" is an old name of the chief.
+  const std::string job = cluster.has_job("chief") ? "chief" : cluster.has_job("master") ? "master" : "worker";
   return cluster.has_job(job) && cluster.has_task(job, 0) ? FullTaskName(job, 0).ToString() : "";
 }
 

@@ -17,7 +17,7 @@ namespace cohort {
 // what it knows of a coordinator until kCoordinators others were seen. Thread-safe.
 class AppliedUpdates {
  public:
-  static constexpr size_t kCoordinators = 16;
+  static constexpr size_t kCoordinators = 4096;
 
   // Returns true if no attempt of the closure has made `update` here; then the caller makes it, and calls Undo if that
   // fails. Returns false if an attempt has made it or is making it, or if the closure has ended. `update` is the same

@@ -155,6 +155,7 @@ void Estimator::Train(const InputFn& input_fn, const TrainOptions& options) {
     const std::string newest = latest_checkpoint();
     if (!newest.empty() && StepOfCheckpoint(newest) >= *options.max_steps) {
       LogInfo(kLog, "Skipping training since max_steps has already saved.");
+      if (role_.is_chief && options.server != nullptr) options.server->AnnounceDone();
       return;
     }
   }
@@ -247,9 +248,12 @@ EvalMetrics Estimator::Evaluate(const InputFn& input_fn, const EvaluateOptions& 
   hooks.insert(hooks.end(), model.spec.evaluation_hooks.begin(), model.spec.evaluation_hooks.end());
   LogInfo(kLog, "Starting evaluation at ", TimeText("%Y-%m-%dT%H:%M:%S"));
   const auto start = std::chrono::steady_clock::now();
+  const auto final_values = std::make_shared<train::FinalOpsHook>(model.MetricValues());
+  hooks.push_back(final_values);
   const auto session = OpenRestored(model, checkpoint, std::move(hooks));
-  EvalMetrics results = model.RunMetrics(*session, options.steps);
+  model.RunMetrics(*session, options.steps);
   session->Close();
+  const EvalMetrics results = model.MetricsOf(final_values->final_ops_values());
   LogInfo(kLog,
           "Inference Time : ", Fixed(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()),
           "s");

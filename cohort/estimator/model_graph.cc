@@ -68,17 +68,26 @@ void ModelGraph::MakeScaffold(const RunConfig& config) {
       std::make_shared<train::Scaffold>(train::ScaffoldOptions{.saver = saver.get(), .global_step = global_step});
 }
 
-EvalMetrics ModelGraph::RunMetrics(train::MonitoredSession& session, std::optional<int64_t> steps) const {
-  std::vector<Node*> updates;
+std::vector<Output> ModelGraph::MetricValues() const {
   std::vector<Output> values{global_step.value()};
-  for (const auto& [name, metric] : spec.eval_metric_ops) {
-    updates.push_back(metric.update);
-    values.push_back(metric.value);
-  }
+  for (const auto& [name, metric] : spec.eval_metric_ops) values.push_back(metric.value);
+  return values;
+}
+
+EvalMetrics ModelGraph::MetricsOf(const RunResults& values) const {
+  EvalMetrics results{{"global_step", static_cast<double>(train::StepOf(values[0]))}};
+  size_t i = 1;
+  for (const auto& [name, metric] : spec.eval_metric_ops) results[name] = NumberOf(values[i++], name);
+  return results;
+}
+
+void ModelGraph::RunMetrics(train::MonitoredSession& session, std::optional<int64_t> steps) const {
+  std::vector<Node*> updates;
+  for (const auto& [name, metric] : spec.eval_metric_ops) updates.push_back(metric.update);
   int64_t done = 0;
   const int64_t between_logs = std::max<int64_t>(steps.value_or(0) / 10, 1);
   try {
-    for (; !session.should_stop() && done < steps.value_or(INT64_MAX);) {
+    while (!session.should_stop() && done < steps.value_or(INT64_MAX)) {
       session.Run({}, {}, updates);
       ++done;
       if (steps && done % between_logs == 0) LogInfo("estimator", "Evaluation [", done, "/", *steps, "]");
@@ -86,17 +95,9 @@ EvalMetrics ModelGraph::RunMetrics(train::MonitoredSession& session, std::option
   } catch (const OutOfRangeError&) {
     // The end of the data ends the evaluation.
   }
-  if (done == 0)
-    throw FailedPreconditionError("[estimator] expected data for the evaluation; the input function's has no element");
-  RunResults numbers;
-  (void)session.RunStepFn([&](train::MonitoredSession::StepContext& context) {
-    numbers = context.session().Run(values);
-    return RunResults();
-  });
-  EvalMetrics results{{"global_step", static_cast<double>(train::StepOf(numbers[0]))}};
-  size_t i = 1;
-  for (const auto& [name, metric] : spec.eval_metric_ops) results[name] = NumberOf(numbers[i++], name);
-  return results;
+  if (done > 0) return;
+  throw FailedPreconditionError(
+      "[estimator] expected data for the evaluation; the input function's dataset has no element");
 }
 
 void AddExamples(const std::map<std::string, Output>& names, const RunResults& batch, std::vector<Prediction>& all) {

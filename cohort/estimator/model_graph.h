@@ -21,8 +21,11 @@ struct ModelGraph {
   void AddMeanLoss();
   // Makes the saver, and the scaffold if the model function has given none.
   void MakeScaffold(const RunConfig& config);
-  // Takes in `steps` batches, or all, and returns the metrics and the global step.
-  EvalMetrics RunMetrics(train::MonitoredSession& session, std::optional<int64_t> steps) const;
+  // Takes in `steps` batches, or all, or as many as the hooks allow. Throws FailedPreconditionError if there are none.
+  void RunMetrics(train::MonitoredSession& session, std::optional<int64_t> steps) const;
+  // Returns the global step and the values of all metrics; MetricsOf gives names to what a run has fetched for them.
+  std::vector<Output> MetricValues() const;
+  EvalMetrics MetricsOf(const RunResults& values) const;
 
   Graph graph;
   ops::Variable global_step;

@@ -169,6 +169,12 @@ void WaitForTurn(std::chrono::milliseconds delay, const Server* server) {
 
 void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
   const TaskRole& role = estimator.role();
+  if (!role.is_chief && role.num_ps_replicas == 0 && estimator.config().device_fn == nullptr) {
+    throw InvalidArgumentError(
+        StrCat("[estimator] expected ps in the cluster, or RunConfig::device_fn, so that the "
+               "workers share the variables; got ",
+               role.cluster_spec.ToString()));
+  }
   TrainOptions options = OptionsOf(train_spec);
   std::unique_ptr<Server> server;
   if (role.cluster_spec.total_tasks() > 1) {
@@ -203,6 +209,9 @@ void RunServer(const Estimator& estimator) {
 }
 
 TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
+  // The file of an earlier training in this folder, which the chief has not removed yet, does not count.
+  int64_t old_step = FinalStep(estimator);
+  if (old_step >= train_spec.max_steps.value_or(-1)) old_step = -1;
   if (eval_spec.start_delay.count() > 0) {
     LogInfo(kTaskLog, "Waiting ", SecondsOf(eval_spec.start_delay), " secs before starting eval.");
     std::this_thread::sleep_for(eval_spec.start_delay);
@@ -213,7 +222,9 @@ TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train
   auto warn_at = SteadyClock::now() + std::chrono::minutes(10);
   for (;;) {
     // The final step is read first: the checkpoint of this step is there when the chief writes it.
-    const int64_t final_step = FinalStep(estimator);
+    int64_t final_step = FinalStep(estimator);
+    if (final_step < 0) old_step = -1;  // the chief has begun
+    if (old_step >= 0 && final_step == old_step) final_step = -1;
     const std::string newest = estimator.latest_checkpoint();
     const bool is_new = !newest.empty() && newest != evaluation.checkpoint();
     if (is_new && (evaluation.ThrottleIsOver() || final_step >= 0)) {
@@ -221,10 +232,13 @@ TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train
       const bool is_last = step == final_step || step >= train_spec.max_steps.value_or(INT64_MAX);
       evaluation.Run(newest, is_last);
       if (is_last) return evaluation.result();
-      deadline = DeadlineAfter(patience);
     } else if (!is_new && evaluation.step() >= 0 && evaluation.step() == final_step) {
       evaluation.Export(/*is_final=*/true);
       return evaluation.result();
+    }
+    if (is_new) {  // it was evaluated now, or will be when the throttle is over
+      deadline = DeadlineAfter(patience);
+      warn_at = SteadyClock::now() + std::chrono::minutes(10);
     }
     const auto now = SteadyClock::now();
     if (now >= deadline) {

@@ -95,7 +95,7 @@ void MonitoredSession::Create() {
     try {
       return CreateOnce();
     } catch (const Error& error) {
-      session_.reset();
+      DropSession();
       if (!options_.recover || !IsLoss(error)) throw;
       if (Clock::now() + pause >= deadline) {
         throw DeadlineExceededError(StrCat("[monitored session] expected a session within ",
@@ -111,18 +111,34 @@ void MonitoredSession::Create() {
   }
 }
 
+void MonitoredSession::DropSession() {
+  if (session_ == nullptr) return;
+  const bool stop = coordinator_.should_stop();
+  const std::exception_ptr error = coordinator_.exception();
+  coordinator_.RequestStop();
+  session_->Close();  // ends the steps for which the loops wait
+  coordinator_.Join();
+  session_.reset();
+  coordinator_.Reset();
+  if (stop) coordinator_.RequestStop(error);
+}
+
 RunResults MonitoredSession::Recovering(const std::function<RunResults()>& work) {
   if (closed_) throw FailedPreconditionError("[monitored session] Run called after Close");
   if (should_stop()) throw FailedPreconditionError("[monitored session] Run called even after should_stop requested.");
-  for (;;) {
+  for (std::chrono::milliseconds pause{0};; pause = std::clamp(2 * pause, kFirstRetry, kLongestRetry)) {
     try {
+      if (session_ == nullptr) Create();
       return work();
     } catch (const Error& error) {
       if (!options_.recover || !IsLoss(error)) throw;
       LogWarning(kLog, "a task was lost: ", error.what(), "\n  The session is closed, and a new one repeats the step");
     }
-    session_.reset();
-    Create();
+    DropSession();
+    if (coordinator_.WaitForStop(Clock::now() + pause)) {
+      if (const std::exception_ptr error = coordinator_.exception()) std::rethrow_exception(error);
+      throw CancelledError("[monitored session] asked to stop while a task was lost");
+    }
   }
 }
 
@@ -164,7 +180,7 @@ void MonitoredSession::CallAfterRun(SessionRunContext& context, const RunRequest
         // The step itself has succeeded, so only this call is repeated.
         if (!options_.recover || !IsLoss(error)) throw;
       }
-      session_.reset();
+      DropSession();
       Create();
       context.session_ = session_.get();
     }
@@ -178,7 +194,8 @@ RunResults MonitoredSession::Run(const FeedList& feeds, const std::vector<Output
   int64_t state = creator_->state();
   if (may_repeat) request.options.closure = {.coordinator = id_, .number = ++calls_, .lowest = calls_};
   return Recovering([&] {
-    if (may_repeat && std::exchange(state, creator_->state()) != state) {
+    if (const int64_t now = creator_->state(); may_repeat && now != state) {
+      state = now;
       // The variables have lost the updates of the first try, so this one makes all.
       request.options.closure = {.coordinator = id_, .number = ++calls_, .lowest = calls_};
     }
@@ -193,7 +210,7 @@ RunResults MonitoredSession::StepContext::RunWithHooks(const FeedList& feeds, co
 
 RunResults MonitoredSession::RunStepFn(const std::function<RunResults(StepContext&)>& step_fn) {
   return Recovering([&] {
-    StepContext context(*this, *session_);
+    StepContext context(*this);
     return step_fn(context);
   });
 }

@@ -150,15 +150,15 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // beginning if a task is lost, and then makes its updates once more. Returns what `step_fn` returns.
   class StepContext {
    public:
-    StepContext(MonitoredSession& monitored, Session& session) : monitored_(monitored), session_(session) {}
-    Session& session() const { return session_; }
+    explicit StepContext(MonitoredSession& monitored) : monitored_(monitored) {}
+    // The session itself. It is another one after a RunWithHooks in which a task was lost.
+    Session& session() const { return *monitored_.session_; }
     RunResults RunWithHooks(const FeedList& feeds, const std::vector<Output>& fetches,
                             const std::vector<Node*>& targets = {}, const RunOptions& options = {});
     void RequestStop() { monitored_.coordinator_.RequestStop(); }
 
    private:
     MonitoredSession& monitored_;
-    Session& session_;
   };
   RunResults RunStepFn(const std::function<RunResults(StepContext&)>& step_fn);
 
@@ -181,6 +181,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // Creates a session, and calls AfterCreateSession. Repeats it while tasks are lost, up to the creator's max_wait.
   void Create();
   void CreateOnce();
+  // Ends the session, and the loops of the coordinator, which may use it. A request to stop, and its error, stay.
+  void DropSession();
   RunResults RunOnce(const RunRequest& request);
   // Calls `work` until no task is lost during it.
   RunResults Recovering(const std::function<RunResults()>& work);

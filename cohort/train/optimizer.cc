@@ -206,7 +206,9 @@ Output Optimizer::Power(const NamedNumber& base, const ops::Variable& variable) 
   }
   auto found = step_powers_.find(base.name);
   if (found == step_powers_.end()) {
-    const ColocateWith nowhere(variable.graph(), nullptr);
+    // All uses of the optimizer share the power, so the caller's device scope, such as that of one worker, is wrong for
+    // it.
+    const ColocateWith beside(variable.graph(), *iterations_.node);
     const Output step = ops::Cast(iterations_, DType::kFloat32) + 1.0f;
     found = step_powers_.emplace(base.name, ops::Pow(ops::ScalarLike(step, base.value.value()), step)).first;
   }

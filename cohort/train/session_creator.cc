@@ -21,6 +21,7 @@ namespace cohort::train {
 namespace {
 
 constexpr const char* kIdFile = "/training_id";
+constexpr std::chrono::seconds kLook{10};  // a worker's longest wait for a task before it asks about the chief again
 constexpr std::chrono::milliseconds kPause{50};  // between two looks at the marker
 
 // Returns the variable beside which the marker lies: the global step, or else the first variable that is not local.
@@ -122,8 +123,21 @@ std::unique_ptr<Session> ChiefSessionCreator::CreateSession(const Graph& graph, 
 }
 
 std::unique_ptr<Session> WorkerSessionCreator::CreateSession(const Graph& graph, Coordinator& coordinator) {
-  const SessionManager manager(graph, scaffold(), coordinator, Waits());
-  std::unique_ptr<Session> session = manager.WaitForSession(options().master, options().config);
+  const SessionManagerOptions waits = Waits();
+  const SessionManager manager(graph, scaffold(), coordinator, waits);
+  const auto deadline = DeadlineAfter(options().max_wait);
+  SessionConfig config = options().config;
+  if (waits.check_chief) config.connect_timeout = std::min<std::chrono::milliseconds>(config.connect_timeout, kLook);
+  std::unique_ptr<Session> session;
+  while (session == nullptr) {
+    if (waits.check_chief) waits.check_chief();
+    try {
+      session = manager.WaitForSession(options().master, config);
+    } catch (const DeadlineExceededError&) {
+      // A task is not there. If training is done or the chief is lost, the next look says so.
+      if (!waits.check_chief || Clock::now() >= deadline || coordinator.should_stop()) throw;
+    }
+  }
   AwaitState(*session, coordinator);
   return session;
 }

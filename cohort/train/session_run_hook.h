@@ -59,7 +59,7 @@ class COHORT_EXPORT SessionRunHook {
   // Called once, before the graph is finalized. Only here may a hook add nodes to the graph.
   virtual void Begin(Graph& /*graph*/) {}
   // Called after each creation of a session: the first one, and one after each recovery. Threads that the hook needs
-  // may be loops of the coordinator.
+  // may be loops of the coordinator. A recovery ends them before it ends their session.
   virtual void AfterCreateSession(Session& /*session*/, Coordinator& /*coordinator*/) {}
   // Called before each run. If the run is repeated after a recovery, it is called again.
   virtual SessionRunArgs BeforeRun(SessionRunContext& /*context*/) { return {}; }

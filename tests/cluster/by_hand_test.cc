@@ -108,7 +108,10 @@ TEST_F(ByHandTest, ThreeTerminals) {
 TEST_F(ByHandTest, InGraph) {
   const Words flags{"--max_steps=3000", "--steps_to_validate=100", "--in_graph"};
   ChooseHosts(1, 2);
-  for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
+  Type("ps", 0, flags);
+  Type("worker", 1, flags);
+  ASSERT_TRUE(programs_["worker1"]->WaitForText("Waiting for model to be ready")) << programs_["worker1"]->err();
+  Type("worker", 0, flags);
   ExpectAllEndWell();
   EXPECT_FALSE(StepLines(programs_["worker0"]->out()).empty());
   EXPECT_THAT(programs_["worker1"]->out(), IsEmpty());  // this task only serves
@@ -136,7 +139,10 @@ TEST_F(ByHandTest, InGraphSynchronously) {
 TEST_F(ByHandTest, BetweenGraphsSynchronously) {
   const Words flags{"--max_steps=3000", "--steps_to_validate=100", "--sync"};
   ChooseHosts(1, 2);
-  for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
+  Type("ps", 0, flags);
+  Type("worker", 1, flags);
+  ASSERT_TRUE(programs_["worker1"]->WaitForText("Waiting for model to be ready")) << programs_["worker1"]->err();
+  Type("worker", 0, flags);
   ExpectAllEndWell();
   EXPECT_FALSE(StepLines(programs_["worker0"]->out()).empty());
   EXPECT_FALSE(StepLines(programs_["worker1"]->out()).empty());
@@ -149,8 +155,11 @@ TEST_F(ByHandTest, BetweenGraphsSynchronouslyALostTaskStopsNobody) {
   for (const std::string lost : {"worker0", "worker1"}) {
     const Words flags{"--max_steps=6000", "--steps_to_validate=100", "--sync", "--fresh"};
     ChooseHosts(1, 2);
-    for (const auto& [job, index] : {std::pair{"ps", 0}, {"worker", 0}, {"worker", 1}}) Type(job, index, flags);
-    ASSERT_TRUE(programs_[lost]->WaitForText("step: 300,")) << programs_[lost]->err();
+    Type("ps", 0, flags);
+    Type("worker", 1, flags);
+    ASSERT_TRUE(programs_["worker1"]->WaitForText("Waiting for model to be ready")) << programs_["worker1"]->err();
+    Type("worker", 0, flags);
+    ASSERT_TRUE(programs_[lost]->WaitForText("step: ")) << programs_[lost]->err();
     programs_[lost]->Signal(SIGKILL);
     EXPECT_EQ(programs_[lost]->Wait(), 128 + SIGKILL);
     if (lost == "worker0") {

@@ -63,6 +63,9 @@ void ClosureWorker::Loop() {
 }
 
 void ClosureWorker::Start(const ClosurePtr& closure) {
+  // A worker that got no closure for a while after its repair was idle and not failing.
+  if (repaired_at_ && Clock::now() - *repaired_at_ > kLongestPause) failing_since_.reset();
+  repaired_at_.reset();
   try {
     Prepare(closure->function);
   } catch (const Error&) {
@@ -175,9 +178,12 @@ bool ClosureWorker::Recover() {
       break;
     } catch (const Error&) {
       why = Status::FromCurrentException();
+      // If the worker answers, the next closure meets this error again, and tells it.
+      if (session_ != nullptr && !IsLoss(why) && why.code() != Code::kDeadlineExceeded) break;
       session_.reset();
     }
   }
+  repaired_at_ = Clock::now();
   if (counted_out_) ++shared_.workers_that_answer;
   counted_out_ = false;
   LogInfo("coordinator", device_, " gets closures again");

@@ -87,6 +87,7 @@ class ClosureWorker {
   std::set<ClosureFunctionPtr> prepared_;
   size_t initialized_ = 0;  // of the sources
   std::optional<Clock::time_point> failing_since_;
+  std::optional<Clock::time_point> repaired_at_;  // until the next closure starts
   std::chrono::milliseconds backoff_;
   bool counted_out_ = false;
   std::atomic<const ClosureFunction*> ready_function_{nullptr};  // the one that was prepared last in this session

@@ -184,7 +184,12 @@ int64_t ClusterCoordinator::lost_elements() const { return shared_->lost_element
 int64_t ClusterCoordinator::repeated_closures() const { return shared_->repeated_closures; }
 
 void ClusterCoordinator::AnnounceDone() {
-  if (strategy_->server() != nullptr) strategy_->server()->AnnounceDone();
+  if (strategy_->server() == nullptr) {
+    throw FailedPreconditionError(
+        "[coordinator] expected a cluster with the job \"chief\" to announce the end of training; got none: end its "
+        "workers and parameter servers by a signal");
+  }
+  strategy_->server()->AnnounceDone();
 }
 
 }  // namespace cohort::distribute

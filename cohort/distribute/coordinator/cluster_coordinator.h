@@ -88,7 +88,8 @@ class COHORT_EXPORT ClusterCoordinator {
   // again because of a lost task or connection.
   int64_t lost_elements() const;
   int64_t repeated_closures() const;
-  // Tells the workers and parameter servers that training is done, so that their Server::Join returns.
+  // Tells the workers and parameter servers that training is done, so that their Server::Join returns. Throws
+  // FailedPreconditionError if the cluster has no job "chief".
   void AnnounceDone();
 
  private:

@@ -102,7 +102,11 @@ TEST_F(OptimizerTest, TheRateIsAVariableAndIterationsCount) {
   EXPECT_EQ(Value(w)[0], 0.375f);
   EXPECT_EQ(run.Run1(sgd->iterations()).scalar<int64_t>(), 2);
   EXPECT_EQ(Value(sgd->learning_rate())[0], 0.125f);
-  EXPECT_THROW(sgd->Apply({{Gradient(ops::Const(graph, 1.0f)), w}}), FailedPreconditionError);
+  // A second copy of the step, as another worker has it, counts on.
+  Node* copy = sgd->Apply({{Gradient(ops::Const(graph, 1.0f)), w}});
+  run.RunNode(copy);
+  EXPECT_EQ(Value(w)[0], 0.25f);
+  EXPECT_EQ(run.Run1(sgd->iterations()).scalar<int64_t>(), 3);
 }
 
 TEST_F(OptimizerTest, ASchedulesRateFollowsTheIterations) {

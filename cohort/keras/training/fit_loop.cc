@@ -19,6 +19,16 @@ struct QueuedStep {
   int64_t examples;
 };
 
+// After an error of the data: the steps that are queued change the weights, so the caller gets the error when they have
+// ended.
+void WaitForSteps(const StepFunction& step) {
+  try {
+    step.Join();
+  } catch (const Error& error) {
+    LogWarning("keras", "beside the error of the data a step had this one: ", error.what());
+  }
+}
+
 // The most batches that are kept for steps that have not ended.
 constexpr size_t kMostQueued = 128;
 
@@ -26,13 +36,16 @@ Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents&
                    int64_t* steps) {
   std::vector<QueuedStep> queued;
   Batches::Parts parts;
-  while (batches.Next(&parts)) {
-    if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].value.Wait();
-    const auto index = *steps + static_cast<int64_t>(queued.size());
-    queued.push_back(
-        {WithPlace(events.where, index, [&] { return step.Schedule(parts); }), parts[0][0].shape().dim(0)});
+  try {
+    while (batches.Next(&parts)) {
+      if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].value.Wait();
+      queued.push_back({step.Schedule(parts), parts[0][0].shape().dim(0)});
+    }
+  } catch (...) {
+    WaitForSteps(step);
+    throw;
   }
-  WithPlace(events.where, *steps + static_cast<int64_t>(queued.size()) - 1, [&] { step.Join(); });
+  step.Join();
   bool finite = true;
   for (const QueuedStep& one : queued) {
     const StepFunction::Result result = step.ResultOf(one.value.Fetch(), one.examples);

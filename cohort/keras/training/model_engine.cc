@@ -130,12 +130,12 @@ bool ModelEngine::ReopenSession(const Error& error, std::chrono::steady_clock::t
   const MutexLock lock(predict_mu_);
   CondVar pause;
   pause.WaitFor(predict_mu_, kSessionPause);
-  predict_.reset();
-  session_.reset();
   SessionConfig config = session_config_;
   config.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration::zero()));
-  session_ = std::make_unique<Session>(graph_, strategy_->session_target(), config);
+  auto opened = std::make_unique<Session>(graph_, strategy_->session_target(), config);
+  predict_.reset();
+  session_ = std::move(opened);
   return true;
 }
 
@@ -196,11 +196,16 @@ std::vector<Output> ModelEngine::InputPlaceholders() {
 
 void ModelEngine::RunInitializers() {
   std::vector<Node*> initializers;
+  std::vector<const VariableInfo*> fresh;
   for (const VariableInfo* variable : graph_.variables()) {
     if (variable->initializer == nullptr) continue;  // it stands for parts, which have theirs
-    if (initialized_.insert(variable).second) initializers.push_back(variable->initializer);
+    if (initialized_.contains(variable)) continue;
+    fresh.push_back(variable);
+    initializers.push_back(variable->initializer);
   }
-  if (!initializers.empty()) session_->Run({}, {}, initializers);
+  if (initializers.empty()) return;
+  WithSession([&](Session& session) { session.Run({}, {}, initializers); });
+  initialized_.insert(fresh.begin(), fresh.end());
 }
 
 std::vector<Tensor> ModelEngine::GetWeights() {
@@ -452,6 +457,15 @@ void ModelEngine::ExpectEqualReplicas() {
                                  " updates: start all workers from the same weights, and let only Fit change them"));
     }
   }
+}
+
+std::vector<Tensor> ModelEngine::Predict(const std::vector<Tensor>& x) {
+  if (strategy_->closure_workers().empty()) return PredictFunction()(x);
+  // The session may have to be opened again, so one thread at a time uses it.
+  const MutexLock lock(remote_predict_mu_);
+  FeedList feeds;
+  for (size_t i = 0; i < x.size(); ++i) feeds.emplace_back(x_[i], x[i]);
+  return WithSession([&](Session& session) { return session.Run(feeds, predictions_).values(); });
 }
 
 Callable ModelEngine::PredictFunction() {

@@ -152,7 +152,7 @@ class ModelEngine {
   SignalReport MeasureSignal(const StepFunction& step, const std::vector<Tensor>& batch);
   // Returns the outputs for a batch of inputs, computed as in inference by the first replica of this process.
   // Thread-safe.
-  std::vector<Tensor> Predict(const std::vector<Tensor>& x) { return PredictFunction()(x); }
+  std::vector<Tensor> Predict(const std::vector<Tensor>& x) COHORT_EXCLUDES(remote_predict_mu_);
   // Returns the signature of Predict. The first call prepares it. Thread-safe.
   Callable PredictFunction() COHORT_EXCLUDES(predict_mu_);
   // Returns the outputs in inference. In mixed precision they are float32 too.
@@ -197,6 +197,7 @@ class ModelEngine {
   std::vector<std::unique_ptr<GraphOptimizer>> optimizers_;  // one for each copy of the variables
   std::unique_ptr<Session> session_;
   std::unique_ptr<distribute::ClusterCoordinator> coordinator_;  // of a ParameterServerStrategy
+  Mutex remote_predict_mu_;                                      // held during Predict with a ParameterServerStrategy
   Mutex predict_mu_;
   std::optional<Callable> predict_ COHORT_GUARDED_BY(predict_mu_);
   std::vector<Output> new_values_;  // placeholders of SetWeights

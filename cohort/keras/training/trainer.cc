@@ -180,6 +180,10 @@ int Trainer::VerboseOf(int verbose, const char* caller) const {
                                       "] `verbose=1` is not allowed with `ParameterServerStrategy` for performance ",
                                       "reasons. Received: verbose=1; use 0, 2 or kVerboseAuto"));
   }
+  if (verbose < 0 || verbose > 2) {
+    throw InvalidArgumentError(
+        StrCat("[keras/", caller, "] expected verbose of 0, 1, 2 or kVerboseAuto; got ", verbose));
+  }
   return verbose;
 }
 

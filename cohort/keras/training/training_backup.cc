@@ -128,7 +128,7 @@ bool Trainer::RestoreTraining(const std::optional<std::string>& backup, const st
   }
   fit.batches.Restore(BytesOf(mine->front()));
   SetWeightGroups(*state_, groups, StrCat("'", where, "'"));
-  AssignVariables(engine().session(), metrics, states);
+  engine().WithSession([&](Session& session) { AssignVariables(session, metrics, states); });
   fit.epoch = static_cast<int>(place[0]);
   fit.batch = place[1];
   stop_training_ = place[4] != 0;

@@ -50,8 +50,9 @@ void CheckpointSaverHook::AfterCreateSession(Session& session, Coordinator& coor
     options_.summary_writer->Graph(SerializeGraphDef(session.graph()));
   }
   if (timer_.last_step() == step) return;  // a recovery that has lost no step
-  if (Save(session, step)) coordinator.RequestStop();
+  const bool stop = Save(session, step);
   timer_.Update(step);
+  if (stop) coordinator.RequestStop();
 }
 
 SessionRunArgs CheckpointSaverHook::BeforeRun(SessionRunContext&) { return {.fetches = {global_step_.value()}}; }
@@ -60,8 +61,9 @@ void CheckpointSaverHook::AfterRun(SessionRunContext& context, const SessionRunV
   if (!timer_.ShouldTrigger(StepOf(values.results.front()) + 1)) return;
   const int64_t step = ReadStep(context.session(), global_step_);
   if (!timer_.ShouldTrigger(step)) return;
+  const bool stop = Save(context.session(), step);
   timer_.Update(step);
-  if (Save(context.session(), step)) context.RequestStop();
+  if (stop) context.RequestStop();
 }
 
 void CheckpointSaverHook::End(Session& session) {

@@ -17,7 +17,7 @@ using namespace cohort;
 namespace {
 
 keras::Sequential MakeModel(const distribute::StrategyPtr& strategy) {
-  keras::Sequential model({keras::Dense(1)}, {.strategy = strategy});
+  keras::Sequential model({keras::Dense(1)}, {.seed = 1, .strategy = strategy});
   model.Compile({.optimizer = keras::Adagrad({.learning_rate = 0.05}), .loss = "mse"});
   return model;
 }
