@@ -42,7 +42,7 @@ TEST(AppliedUpdatesTest, CoordinatorsThatWereNotSeenForLongAreForgotten) {
     EXPECT_TRUE(updates.Begin({coordinator, 1, 1}, "w"));
   }
   EXPECT_FALSE(updates.Begin({1, 1, 1}, "w"));  // used again
-  EXPECT_TRUE(updates.Begin({100, 1, 1}, "w"));
+  EXPECT_TRUE(updates.Begin({AppliedUpdates::kCoordinators + 1, 1, 1}, "w"));
   EXPECT_EQ(updates.size(), AppliedUpdates::kCoordinators);
   EXPECT_FALSE(updates.Begin({1, 1, 1}, "w"));
   EXPECT_TRUE(updates.Begin({2, 1, 1}, "w"));

@@ -4,6 +4,7 @@
 #include "cohort/train/optimizer.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "cohort/core/error.h"
@@ -20,6 +21,12 @@
 
 namespace cohort::train {
 namespace {
+
+// Returns the device of the variable that `value` reads, or of the node of `value`; "" if it has none.
+std::string DeviceOfRead(const Output& value) {
+  const std::vector<Output> inputs = value.node->inputs();
+  return inputs.empty() ? value.node->device() : inputs.front().node->device();
+}
 
 std::vector<ops::Variable> TrainableVariables(Graph& graph) {
   std::vector<ops::Variable> found;
@@ -208,7 +215,13 @@ Output Optimizer::Power(const NamedNumber& base, const ops::Variable& variable) 
   if (found == step_powers_.end()) {
     // All uses of the optimizer share the power, so the caller's device scope, such as that of one worker, is wrong for
     // it.
-    const ColocateWith beside(variable.graph(), *iterations_.node);
+    const ColocateWith nowhere(variable.graph(), nullptr);
+    const std::string device = DeviceOfRead(iterations_);
+    std::optional<DeviceScope> hidden, beside;
+    if (!device.empty()) {
+      hidden.emplace(variable.graph(), nullptr);
+      beside.emplace(variable.graph(), device);
+    }
     const Output step = ops::Cast(iterations_, DType::kFloat32) + 1.0f;
     found = step_powers_.emplace(base.name, ops::Pow(ops::ScalarLike(step, base.value.value()), step)).first;
   }
