@@ -36,6 +36,7 @@ void MeasureClosures(int workers, int in_flight) {
   for (int round = 0; round < 4; ++round) {  // the first one prepares
     const auto begin = Clock::now();
     std::vector<distribute::RemoteValue> values;
+    values.reserve(kClosures);
     for (int i = 0; i < kClosures; ++i) values.push_back(coordinator.Schedule(function, {Tensor::Scalar(1.0f)}));
     coordinator.Join();
     const double rate = kClosures / Seconds(Clock::now() - begin);

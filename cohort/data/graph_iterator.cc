@@ -49,6 +49,7 @@ Output AddDataset(Graph& graph, const SerializedDataset& serialized, const Eleme
 
 std::vector<Output> OutputsOf(Node* node) {
   std::vector<Output> outputs;
+  outputs.reserve(static_cast<size_t>(node->num_outputs()));
   for (int i = 0; i < node->num_outputs(); ++i) outputs.push_back(node->output(i));
   return outputs;
 }

@@ -3,7 +3,8 @@
 //   estimator::EstimatorSpec ModelFn(const estimator::ModelFnArgs& args) {
 //     const Output logits = layers::Dense(args.features[0], 1);
 //     const Output loss = losses::MeanSquaredError(args.labels[0], logits);
-//     Node* train_op = train::AdagradOptimizer(0.05).Minimize(loss, *ops::GetGlobalStep(args.graph));
+//     const ops::Variable step = ops::GetOrCreateGlobalStep(args.graph);
+//     Node* train_op = train::AdagradOptimizer(0.05).Minimize(loss, step);
 //     return {.mode = args.mode, .loss = loss, .train_op = train_op};
 //   }
 //   estimator::Estimator model(ModelFn, {.model_dir = "model"});

@@ -319,7 +319,8 @@ TEST_F(Guide004Test, SettingsAfterTheStrategyAreTheGuidesErrors) {
 TEST_F(Guide004Test, KerasFansGiveTheGuidesResult) {
   auto& program = Python(kHost2, "baseline", std::string(kShort) + " --keras_fans");
   ASSERT_EQ(program.Wait(), 0) << Output();
-  EXPECT_NEAR(NumberBehind(program.out(), "loss: "), 2.3026, 0.01);
+  // ln 10, the loss of a guess. Few images have not all classes equally often, so the biases learn a little.
+  EXPECT_NEAR(NumberBehind(program.out(), "loss: "), 2.3026, 0.05);
   EXPECT_THAT(program.err(), HasSubstr("depthwise"));
 }
 

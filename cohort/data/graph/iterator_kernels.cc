@@ -88,13 +88,12 @@ class IteratorHandleKernel final : public OpKernel {
  private:
   std::shared_ptr<IteratorResource> Find(ResourceManager& resources, const StepOrigin* session) const {
     const auto make = [&] { return std::make_shared<IteratorResource>(name_, spec_); };
-    const auto iterator =
-        shared_name_.empty()
-            ? resources
-                  .LookupOrCreate<SessionIterators>(container_, kSessionIterators,
-                                                    [] { return std::make_shared<SessionIterators>(); })
-                  ->Find(session, name_, make)
-            : resources.LookupOrCreate<IteratorResource>(container_, shared_name_, make);
+    auto iterator = shared_name_.empty()
+                        ? resources
+                              .LookupOrCreate<SessionIterators>(container_, kSessionIterators,
+                                                                [] { return std::make_shared<SessionIterators>(); })
+                              ->Find(session, name_, make)
+                        : resources.LookupOrCreate<IteratorResource>(container_, shared_name_, make);
     if (!data::IsCompatible(iterator->spec(), spec_)) {
       throw InvalidArgumentError(StrCat("[iterator] expected iterator '", name_, "' with elements ",
                                         data::ToString(spec_), "; the task has one with elements ",
@@ -135,8 +134,9 @@ class GetNextKernel : public AsyncOpKernel {
     }
     iterator.GetNext(ctx.step().cancellation, [this, &ctx, done = std::move(done)](RunAnswer answer) {
       if (answer.status.ok()) answer.status = CheckedAnswer(answer);
-      if (answer.status.ok()) Set(ctx, std::move(answer));
-      done(answer.status);
+      const Status status = answer.status;
+      if (status.ok()) Set(ctx, std::move(answer));
+      done(status);
     });
   }
 

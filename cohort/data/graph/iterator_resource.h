@@ -74,7 +74,8 @@ class SessionIterators final : public Resource {
     std::string task;
     uint64_t incarnation = 0;
     uint64_t session = 0;
-    friend auto operator<=>(const Owner&, const Owner&) = default;
+    // clang-tidy 14 takes the 0 in a comparison by <=> for a pointer.
+    friend auto operator<=>(const Owner&, const Owner&) = default;  // NOLINT(modernize-use-nullptr)
   };
   Mutex mu_;
   std::map<std::pair<Owner, std::string>, std::weak_ptr<IteratorResource>> iterators_ COHORT_GUARDED_BY(mu_);
