@@ -253,7 +253,7 @@ EvalMetrics Estimator::Evaluate(const InputFn& input_fn, const EvaluateOptions& 
   const auto session = OpenRestored(model, checkpoint, std::move(hooks));
   model.RunMetrics(*session, options.steps);
   session->Close();
-  const EvalMetrics results = model.MetricsOf(final_values->final_ops_values());
+  EvalMetrics results = model.MetricsOf(final_values->final_ops_values());
   LogInfo(kLog,
           "Inference Time : ", Fixed(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()),
           "s");
