@@ -46,13 +46,18 @@ class CountedKernel final : public OpKernel {
   void Compute(KernelContext& ctx) override { ctx.SetOutput(0, Tensor::Scalar(1.0f)); }
 };
 
-// A caller that still holds an executable when its task is closed must not free kernels later: the devices may be gone.
-TEST(LocalTaskTest, ClosingFreesTheKernelsOfAnExecutableThatSomebodyHolds) {
+const bool kCountedRegistered = [] {
   testing::RegisterForDeviceKinds();
   OpRegistry::Global().Register(OpDef("LocalTaskCounted").Output("y: float32").ShapeRule([](ShapeContext&) {
     return std::vector<Shape>{Shape{}};
   }));
   KernelRegistry::Global().Register<CountedKernel>("LocalTaskCounted", "CPU");
+  return true;
+}();
+
+// A caller that still holds an executable when its task is closed must not free kernels later: the devices may be gone.
+TEST(LocalTaskTest, ClosingFreesTheKernelsOfAnExecutableThatSomebodyHolds) {
+  ASSERT_TRUE(kCountedRegistered);
   const auto resources = std::make_shared<TaskResources>();
   auto devices = std::make_shared<DeviceSet>(BackendRegistry::Global().MakeDevices(
       DeviceName::Parse("/job:localhost/replica:0/task:0"), {{"CPU", 1}}, 1, resources, "test"));

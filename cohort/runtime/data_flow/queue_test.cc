@@ -152,7 +152,7 @@ TEST_F(QueueTest, ToCloseWaitsForThePutsThatWaitOrCancelsThem) {
   session.Run(q.reset);
   Put(session, q, 4);
   const auto fifth = PutLater(session, q, 5);
-  session.Run(q.close_now);
+  WaitingRun::Start(session, {{}, {}, {q.close_now}, {}})->Wait();  // not session.Run, which might overtake the put
   EXPECT_THAT(MessageOf<CancelledError>([&] { fifth->Wait(); }), HasSubstr("Enqueue operation was cancelled"));
   EXPECT_EQ(session.Run(q.take).scalar<float>(), 4.0f);
 }
