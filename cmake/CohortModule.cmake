@@ -36,7 +36,7 @@ function(cohort_test NAME)
   # The presets release, asan and tsan compile several sources together. The number is small, so that a changed test
   # builds soon.
   set_target_properties(${NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 5)
-  # Tests spend their time in the libraries, so their own code is not optimised: it then builds in a third less time.
+  # Tests spend their time in the libraries, so their own code is not optimised, and builds sooner.
   target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O0>)
   add_test(NAME ${NAME} COMMAND ${NAME} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   if(T_LABELS MATCHES "^(unit|.*inprocess)$")

@@ -5,8 +5,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # What is not marked COHORT_EXPORT (cohort/core/export.h) stays inside the shared library.
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-# CMake asks for -O3. Only the kernels gain by it, and they ask for it themselves (cohort/backends/CMakeLists.txt); with -O2
-# everything else builds sooner and runs as fast.
+# CMake asks for -O3. The kernels, which spend a step's time, ask for it themselves (cohort/backends/CMakeLists.txt); with -O2
+# everything else builds sooner.
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
 if(PROJECT_IS_TOP_LEVEL)

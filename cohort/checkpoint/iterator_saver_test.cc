@@ -34,7 +34,7 @@ const bool kDatasetsRegistered = [] {
   return true;
 }();
 
-// A program that takes numbers out of an iterator, and saves where it is.
+// A program that takes numbers out of an iterator, and saves the position of the iterator.
 struct Reader {
   explicit Reader(const Dataset& dataset, const std::string& name = "train")
       : iterator(data::MakeGraphIterator(graph, dataset, {.name = name})),

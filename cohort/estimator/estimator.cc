@@ -55,7 +55,6 @@ class RestoringCreator final : public train::SessionCreator {
       session->Run(scaffold().init_feed(), {}, {scaffold().init_op()});
     } else if (scaffold().saver() != nullptr) {
       scaffold().saver()->Restore(*session, checkpoint_);
-      LogInfo(kLog, "Restoring parameters from ", checkpoint_);
     }
     train::SessionManager(graph, scaffold(), coordinator)
         .RunLocalInit(*session, checkpoint_.empty() ? "init_op" : "restoring " + checkpoint_);

@@ -44,7 +44,7 @@ struct Counter {
   Node* train = nullptr;
 };
 
-// Writes down its calls; throws where it is told to.
+// Writes down its calls. Throws in the function that `fails_in` names.
 class RecordingHook final : public SessionRunHook {
  public:
   RecordingHook(std::string label, std::vector<std::string>* calls, std::string fails_in = "")

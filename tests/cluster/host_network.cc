@@ -45,7 +45,7 @@ std::string WhyNoNetworks() {
 
 PrivateNetwork::PrivateNetwork() {
   int error = 0;
-  // Another thread makes the network, so that this thread stays where it is.
+  // Another thread makes the network, so that this thread stays in its own network.
   std::thread([&] {
     if (unshare(CLONE_NEWNET) == 0) fd_ = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     error = errno;

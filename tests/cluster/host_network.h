@@ -12,7 +12,7 @@ namespace cohort::testing {
 
 // Returns "" if this process may make networks. Otherwise returns the reason, for GTEST_SKIP. For root it returns "",
 // even if a container has taken root's rights: then the constructors below throw. The first call of another user moves
-// this process into a user namespace of its own, where it is root. Requires: the process has only one thread.
+// this process into a user namespace of its own, in which it is root. Requires: the process has only one thread.
 std::string WhyNoNetworks();
 
 // A network with only loopback, which is up. The owner is the test. It ends when this object and all processes in the
