@@ -160,7 +160,7 @@ void Saver::CheckFits(const BundleReader& reader) const {
   }
 }
 
-void Saver::Assign(Session& session, const BundleReader& reader) const {
+void Saver::Assign(Session& session, const BundleReader& reader, const std::vector<std::string>& only) const {
   FeedList feeds;
   std::vector<Node*> assigns;
   size_t bytes = 0;
@@ -171,6 +171,7 @@ void Saver::Assign(Session& session, const BundleReader& reader) const {
     bytes = 0;
   };
   for (size_t i = 0; i < variables_.size(); ++i) {
+    if (!only.empty() && std::ranges::find(only, variables_[i]->name) == only.end()) continue;
     const BundleEntry& entry = reader.Find(variables_[i]->name);
     const size_t size = static_cast<size_t>(entry.shape.num_elements()) * DTypeSize(variables_[i]->dtype);
     if (!feeds.empty() && bytes + size > kRestoreBytes) flush();
@@ -178,7 +179,7 @@ void Saver::Assign(Session& session, const BundleReader& reader) const {
     feeds.emplace_back(assignments_[i].fed, reader.Read(variables_[i]->name));
     assigns.push_back(assignments_[i].assign);
   }
-  flush();
+  if (!feeds.empty()) flush();
 }
 
 void Saver::Restore(Session& session, const std::string& prefix) {
@@ -191,14 +192,14 @@ void Saver::Restore(Session& session, const std::string& prefix) {
   Assign(session, reader);
 }
 
-std::string Saver::RestoreLatest(Session& session, const std::string& dir) {
+std::string Saver::RestoreLatest(Session& session, const std::string& dir, const std::vector<std::string>& only) {
   MutexLock lock(mu_);
   const std::string prefix = NewestIntact(dir, options_.latest_filename);
   if (prefix.empty()) return "";
   LogInfo("saver", "Restoring parameters from ", prefix);
   const BundleReader reader(prefix);
   CheckFits(reader);
-  Assign(session, reader);
+  Assign(session, reader, only);
   return prefix;
 }
 

@@ -65,10 +65,11 @@ class COHORT_EXPORT Saver {
   // Needs memory for 4 MiB of values, or for the largest variable if that is larger.
   void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
-  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. Logs a warning
-  // for each torn or damaged checkpoint that it skips. Throws the errors of Restore if the newest intact checkpoint
+  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. If `only` is not
+  // empty, assigns only the variables of these names. Logs a warning for each torn or damaged checkpoint that it skips. Throws the errors of Restore if the newest intact checkpoint
   // does not fit the graph.
-  std::string RestoreLatest(Session& session, const std::string& dir) COHORT_EXCLUDES(mu_);
+  std::string RestoreLatest(Session& session, const std::string& dir, const std::vector<std::string>& only = {})
+      COHORT_EXCLUDES(mu_);
 
   // Replaces the list of kept checkpoints by those that the state file in `dir` names and whose index exists. An
   // earlier process has written them. Later calls of Save delete them as if this Saver had written them. If there is no
@@ -86,7 +87,8 @@ class COHORT_EXPORT Saver {
   };
   std::string PrefixOf(const std::string& save_path, std::optional<int64_t> global_step) const;
   void CheckFits(const BundleReader& reader) const;
-  void Assign(Session& session, const BundleReader& reader) const;
+  // Assigns the variables named in `only`, or all if it is empty.
+  void Assign(Session& session, const BundleReader& reader, const std::vector<std::string>& only = {}) const;
 
   const SaverOptions options_;
   std::vector<VariableInfo*> variables_;

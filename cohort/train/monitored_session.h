@@ -24,6 +24,7 @@
 #include "cohort/train/scaffold.h"
 #include "cohort/train/session_manager.h"
 #include "cohort/train/session_run_hook.h"
+#include "cohort/train/training_marker.h"
 
 namespace cohort::train {
 
@@ -33,6 +34,7 @@ struct COHORT_EXPORT SessionCreatorOptions {
   std::string master;                  // the target of the session; "": devices of this process
   SessionConfig config;
   std::string checkpoint_dir;  // the chief restores the newest checkpoint of this folder; "": nothing is restored
+  bool allow_mixed_steps = false;  // see PrepareOptions
   // The longest wait of a worker for the chief, and of a recovery for tasks that are lost.
   std::chrono::milliseconds max_wait = std::chrono::hours(2);
   // This process's server, or null. Not owned; it must outlive the session. A worker that waits asks it whether the
@@ -44,9 +46,7 @@ struct COHORT_EXPORT SessionCreatorOptions {
 // kinds. Used by one thread at a time.
 class COHORT_EXPORT SessionCreator {
  public:
-  // Adds the marker to `graph`, if there is a master: an int64 variable beside the global step. It identifies the state
-  // that the chief has given to the variables, and is 0 while the chief restores or initializes them. Requires: the
-  // graph is not finalized.
+  // Adds a TrainingMarker to `graph`, if there is a master. Requires: the graph is not finalized.
   SessionCreator(Graph& graph, SessionCreatorOptions options);
   virtual ~SessionCreator() = default;
 
@@ -61,40 +61,23 @@ class COHORT_EXPORT SessionCreator {
   int64_t state() const { return state_; }
 
  protected:
-  SessionManagerOptions Waits() const;
-  bool has_marker() const { return set_marker_ != nullptr; }
-  // Returns the marker's value, or nullopt if nobody has set it.
-  std::optional<int64_t> Marker(Session& session) const;
-  void SetMarker(Session& session, int64_t state) const;
-  void set_state(int64_t state) { state_ = state; }
+  SessionManagerOptions Waits();
+  // Remembers the marker of a new session, and returns the session.
+  std::unique_ptr<Session> Keep(PreparedSession prepared);
 
  private:
   SessionCreatorOptions options_;
-  // The nodes of the marker. It is not in the graph's list of variables, so neither the scaffold's init op nor savers
-  // know it. They are invalid without a master, and if the graph has no variables.
-  Output marker_;         // int64 []
-  Output marker_is_set_;  // bool []
-  Output new_marker_;     // int64 [], fed
-  Node* set_marker_ = nullptr;
+  TrainingMarker marker_;  // not valid without a master, and if the graph has no variables
   int64_t state_ = 0;
 };
 
-// For the process that initializes or restores the model. It never replaces values that belong to the training that it
-// continues: if all variables have values, and the marker has the number in the file training_id of checkpoint_dir
-// (without such a folder: the number that this object has given), the session goes on with them. Otherwise it restores
-// the newest intact checkpoint, or runs the initializers if there is none, and gives a new number.
+// For the process that initializes or restores the model, see SessionManager::PrepareSession. It never replaces values
+// that belong to the training that it continues.
 class COHORT_EXPORT ChiefSessionCreator final : public SessionCreator {
  public:
   using SessionCreator::SessionCreator;
   std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
   bool is_chief() const override { return true; }
-
- private:
-  // Returns the number in the file, or that of this object if there is no folder; 0 if there is none.
-  int64_t KnownState() const;
-  // Writes a new number into the file, and returns it.
-  int64_t NewState() const;
-  bool HoldsThisTraining(Session& session) const;
 };
 
 // For the other workers: waits until the chief has given every variable a value.
@@ -103,10 +86,6 @@ class COHORT_EXPORT WorkerSessionCreator final : public SessionCreator {
   using SessionCreator::SessionCreator;
   std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) override;
   bool is_chief() const override { return false; }
-
- private:
-  // Waits while the marker is 0. Throws as SessionManager::WaitForSession does.
-  void AwaitState(Session& session, Coordinator& coordinator);
 };
 
 struct COHORT_EXPORT MonitoredSessionOptions {

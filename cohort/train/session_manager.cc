@@ -24,6 +24,27 @@ std::string Listed(const std::vector<std::string>& names) {
                 names.size() > kNamesShown ? StrCat(" and ", names.size() - kNamesShown, " more") : "");
 }
 
+std::string AtStep(const std::optional<int64_t>& step) { return step ? StrCat(" at step ", *step) : ""; }
+
+// Logs what the restoring of `restored` has cost. `missing` and `step` are of the time before it.
+void LogWhatIsLost(const std::vector<std::string>& missing, const std::optional<int64_t>& step, int64_t now,
+                   const std::string& restored, bool mixed) {
+  if (!missing.empty()) {
+    LogWarning("session manager", "A task of the parameters was started again. These had no value: ", Listed(missing));
+  }
+  if (restored.empty()) {
+    if (!missing.empty()) LogWarning("session manager", "There is no checkpoint: training begins anew");
+  } else if (mixed) {
+    LogWarning("session manager", "Only these were restored from ", restored,
+               "; the others go on with the values that they had, so the steps are mixed");
+  } else if (step) {
+    LogInfo("session manager", "Training goes on at step ", now, " of ", restored, "; ", std::max<int64_t>(*step - now, 0),
+            " steps after it are lost");
+  } else {
+    LogInfo("session manager", "Training goes on at step ", now, " of ", restored, "; steps after it are lost");
+  }
+}
+
 // The pauses of a wait: they become longer, and end with the deadline or if the coordinator stops.
 class Patience {
  public:
@@ -64,7 +85,8 @@ SessionManager::SessionManager(const Graph& graph, const Scaffold& scaffold, Coo
                                SessionManagerOptions options)
     : graph_(graph), scaffold_(scaffold), coordinator_(coordinator), options_(std::move(options)) {}
 
-std::string SessionManager::Restore(Session& session, const PrepareOptions& options) const {
+std::string SessionManager::Restore(Session& session, const PrepareOptions& options,
+                                    const std::vector<std::string>& only) const {
   Saver* saver = scaffold_.saver();
   if (saver == nullptr || options.checkpoint_dir.empty()) return "";
   CreateDirectories(options.checkpoint_dir);
@@ -77,7 +99,7 @@ std::string SessionManager::Restore(Session& session, const PrepareOptions& opti
     return "";
   }
   Patience patience(coordinator_, options_);
-  std::string restored = saver->RestoreLatest(session, options.checkpoint_dir);
+  std::string restored = saver->RestoreLatest(session, options.checkpoint_dir, only);
   while (restored.empty() && options.wait_for_checkpoint) {
     if (patience.over()) {
       throw DeadlineExceededError(StrCat("[session manager] expected a checkpoint in ", options.checkpoint_dir,
@@ -85,7 +107,7 @@ std::string SessionManager::Restore(Session& session, const PrepareOptions& opti
     }
     if (patience.ShouldLog()) LogInfo("session manager", "Waiting for a checkpoint in ", options.checkpoint_dir);
     patience.Pause("a checkpoint");
-    restored = saver->RestoreLatest(session, options.checkpoint_dir);
+    restored = saver->RestoreLatest(session, options.checkpoint_dir, only);
   }
   saver->RecoverLastCheckpoints(options.checkpoint_dir);
   return restored;
@@ -102,16 +124,46 @@ void SessionManager::RunLocalInit(Session& session, const std::string& what_ran)
              Listed(missing)));
 }
 
+SessionManager::Found SessionManager::Look(Session& session, const PrepareOptions& options) const {
+  Found found;
+  if (options_.marker == nullptr || !options.restore) return found;
+  const std::optional<int64_t> marker = options_.marker->Read(session);
+  if (!marker || !options_.marker->Knows(*marker, options.checkpoint_dir)) return found;
+  found.of_this_training = true;
+  found.missing = scaffold_.Missing(session, /*with_local=*/false);
+  const ops::Variable& step = scaffold_.global_step();
+  if (step.valid() && std::ranges::find(found.missing, step.name()) == found.missing.end()) {
+    found.step = scaffold_.Step(session);
+  }
+  return found;
+}
+
 PreparedSession SessionManager::PrepareSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
   auto session = std::make_unique<Session>(graph_, target, config);
-  std::string restored = Restore(*session, options);
+  const Found found = Look(*session, options);
+  if (found.of_this_training && found.missing.empty()) {
+    LogInfo("session manager", "The variables hold this training", AtStep(found.step),
+            ": nothing is restored, and no step is lost");
+    RunLocalInit(*session, "a look at the variables of this training");
+    const int64_t marker = options_.marker->Read(*session).value_or(0);
+    return {std::move(session), "", marker};
+  }
+  if (options_.marker != nullptr) options_.marker->Set(*session, 0);
+  const bool mixed = found.of_this_training && options.allow_mixed_steps;
+  std::string restored = Restore(*session, options, mixed ? found.missing : std::vector<std::string>());
   if (restored.empty()) {
     session->Run(scaffold_.init_feed(), {}, {scaffold_.init_op()});
     if (scaffold_.init_fn()) scaffold_.init_fn()(*session);
   }
   RunLocalInit(*session, restored.empty() ? "init_op" : "restoring " + restored);
-  return {std::move(session), std::move(restored)};
+  LogWhatIsLost(found.missing, found.step, scaffold_.Step(*session), restored, mixed);
+  int64_t marker = 0;
+  if (options_.marker != nullptr) {
+    marker = options_.marker->NewNumber(options.checkpoint_dir);
+    options_.marker->Set(*session, marker);
+  }
+  return {std::move(session), std::move(restored), marker};
 }
 
 PreparedSession SessionManager::RecoverSession(const std::string& target, const SessionConfig& config,
@@ -123,26 +175,33 @@ PreparedSession SessionManager::RecoverSession(const std::string& target, const 
   return {std::move(session), std::move(restored)};
 }
 
-std::unique_ptr<Session> SessionManager::WaitForSession(const std::string& target, SessionConfig config) const {
+std::string SessionManager::ReasonToWait(Session& session, int64_t* marker) const {
+  const std::vector<std::string> missing = scaffold_.Missing(session, /*with_local=*/false);
+  if (!missing.empty()) return "These have no value, which the chief should have given them: " + Listed(missing);
+  if (options_.marker == nullptr) return "";
+  const std::optional<int64_t> seen = options_.marker->Read(session);
+  if (seen == 0) return "The chief has begun to give the variables their values, and has not ended";
+  *marker = seen.value_or(0);
+  return "";
+}
+
+PreparedSession SessionManager::WaitForSession(const std::string& target, SessionConfig config) const {
   Patience patience(coordinator_, options_);
   config.connect_timeout = std::min(config.connect_timeout, options_.max_wait);
-  auto session = std::make_unique<Session>(graph_, target, config);
+  PreparedSession prepared{.session = std::make_unique<Session>(graph_, target, config)};
   for (;;) {
-    const std::vector<std::string> missing = scaffold_.Missing(*session, /*with_local=*/false);
-    if (missing.empty()) break;
+    const std::string reason = ReasonToWait(*prepared.session, &prepared.marker);
+    if (reason.empty()) break;
     if (options_.check_chief) options_.check_chief();
     if (patience.over()) {
-      throw DeadlineExceededError(
-          StrCat("[session manager] Session was not ready after waiting ", SecondsOf(options_.max_wait),
-                 " secs. These have no value, which the chief should have given them: ", Listed(missing)));
+      throw DeadlineExceededError(StrCat("[session manager] Session was not ready after waiting ",
+                                         SecondsOf(options_.max_wait), " secs. ", reason));
     }
-    if (patience.ShouldLog()) {
-      LogInfo("session manager", "Waiting for model to be ready; the chief has yet to initialize: ", Listed(missing));
-    }
+    if (patience.ShouldLog()) LogInfo("session manager", "Waiting for model to be ready. ", reason);
     patience.Pause("the chief");
   }
-  RunLocalInit(*session, "waiting for the chief");
-  return session;
+  RunLocalInit(*prepared.session, "waiting for the chief");
+  return prepared;
 }
 
 }  // namespace cohort::train

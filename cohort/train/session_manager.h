@@ -5,13 +5,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/runtime/session.h"
 #include "cohort/train/coordinator.h"
 #include "cohort/train/scaffold.h"
+#include "cohort/train/training_marker.h"
 
 namespace cohort::train {
 
@@ -25,6 +28,8 @@ struct COHORT_EXPORT SessionManagerOptions {
   // WaitForSession calls it before each pause. It must throw if the chief is lost; WaitForSession then throws the same
   // error. Null: not called.
   std::function<void()> check_chief;
+  // The marker of the graph. Not owned. Null: the chief never goes on with variables that it finds.
+  TrainingMarker* marker = nullptr;
 };
 
 // The checkpoints that PrepareSession and RecoverSession may restore.
@@ -32,12 +37,16 @@ struct COHORT_EXPORT PrepareOptions {
   std::string checkpoint_dir;        // "": nothing is restored
   bool restore = true;               // false: nothing is restored, and the checkpoints stay as they are
   bool wait_for_checkpoint = false;  // true: wait until checkpoint_dir has a checkpoint (not if `restore` is false)
+  // true: if only some variables have lost their values, because their task was started again, restore only these. The
+  // variables are then of different steps. false: restore all.
+  bool allow_mixed_steps = false;
 };
 
 // A session that is ready for its first step. The caller owns it.
 struct COHORT_EXPORT PreparedSession {
   std::unique_ptr<Session> session;
   std::string restored;  // prefix of the restored checkpoint; "" if nothing was restored
+  int64_t marker = 0;    // the number of the state of the variables, see TrainingMarker; 0 without a marker
 };
 
 // A Supervisor makes and owns it, or a program that has no Supervisor. Only one thread at a time may use it. `graph`,
@@ -48,8 +57,10 @@ class COHORT_EXPORT SessionManager {
   SessionManager(const Graph& graph, const Scaffold& scaffold, Coordinator& coordinator,
                  SessionManagerOptions options = {});
 
-  // For the chief. Opens a session. Restores the newest intact checkpoint; if nothing is restored, runs init_op and
-  // init_fn. Then runs local_init_op. Throws what the session and the saver throw. Throws FailedPreconditionError, with
+  // For the chief. Opens a session. If all variables have values, and the marker says that they are of this training,
+  // goes on with them (not if `restore` is false). Otherwise restores the newest intact checkpoint and logs how many
+  // steps that costs; if there is none, runs init_op and init_fn. Then runs local_init_op, and gives the marker a new
+  // number. Throws what the session and the saver throw. Throws FailedPreconditionError, with
   // the names of the variables, if a variable has no value after that. With wait_for_checkpoint, throws
   // DeadlineExceededError if no checkpoint has come within max_wait, and CancelledError if the coordinator is asked to
   // stop during the wait.
@@ -59,17 +70,27 @@ class COHORT_EXPORT SessionManager {
   // restored, the returned `session` is null.
   PreparedSession RecoverSession(const std::string& target, const SessionConfig& config,
                                  const PrepareOptions& options) const;
-  // For the other workers. Opens a session, waits until ready_op names no variable except local ones, and runs
-  // local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after max_wait.
+  // For the other workers. Opens a session, waits until ready_op names no variable except local ones and the marker is
+  // not 0, and runs local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after max_wait.
   // Throws CancelledError if the coordinator is asked to stop during the wait. Throws what the session and check_chief
   // throw.
-  std::unique_ptr<Session> WaitForSession(const std::string& target, SessionConfig config) const;
+  PreparedSession WaitForSession(const std::string& target, SessionConfig config) const;
   // Runs local_init_op, and checks that every variable has a value. The three functions above call it. `what_ran` says
   // for the error what has run before. Throws FailedPreconditionError, with names, if a variable has no value.
   void RunLocalInit(Session& session, const std::string& what_ran) const;
 
  private:
-  std::string Restore(Session& session, const PrepareOptions& options) const;
+  // What the variables were before the chief gave them values.
+  struct Found {
+    bool of_this_training = false;  // the marker says so; some may have no value
+    std::vector<std::string> missing;  // not filled unless of_this_training
+    std::optional<int64_t> step;       // the global step, if it has a value
+  };
+  Found Look(Session& session, const PrepareOptions& options) const;
+  std::string Restore(Session& session, const PrepareOptions& options,
+                      const std::vector<std::string>& only = {}) const;
+  // Returns why the session cannot begin yet, or "".
+  std::string ReasonToWait(Session& session, int64_t* marker) const;
 
   const Graph& graph_;
   const Scaffold& scaffold_;

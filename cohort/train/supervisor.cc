@@ -3,6 +3,7 @@
 // loops, saves a last checkpoint, closes the session, and throws the first error.
 #include "cohort/train/supervisor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -27,6 +28,13 @@ void CheckDevices(const Graph& graph) {
       StrCat("[supervisor] expected a device for each variable of a worker that is not chief, so that "
              "all workers share them; these have none: ",
              StrJoin(without, ", "), "; build the model in DeviceScope(graph, ReplicaDeviceSetter(...))"));
+}
+
+// Returns whether a variable has a device, so that it may lie in a task that outlives this process.
+bool SharesVariables(const Graph& graph) {
+  return std::ranges::any_of(graph.variables(), [](const VariableInfo* variable) {
+    return !variable->local && !variable->handle.node->device().empty();
+  });
 }
 
 ScaffoldOptions ScaffoldFor(const SupervisorOptions& options) {
@@ -54,6 +62,7 @@ Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
     }
   }
   if (!options_.is_chief) CheckDevices(graph);
+  if (SharesVariables(graph)) marker_ = TrainingMarker(graph);
   scaffold_.Finalize(graph_, writes());
 }
 
@@ -62,10 +71,13 @@ Supervisor::~Supervisor() = default;
 std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, const SessionConfig& config) {
   SessionManagerOptions waits{.recovery_wait = options_.recovery_wait, .max_wait = options_.max_wait};
   if (options_.server != nullptr) waits.check_chief = [server = options_.server] { server->ThrowIfChiefIsLost(); };
+  if (marker_.valid()) waits.marker = &marker_;
   const SessionManager manager(graph_, scaffold_, coordinator_, waits);
-  if (!options_.is_chief) return manager.WaitForSession(target, config);
-  PreparedSession prepared =
-      manager.PrepareSession(target, config, {.checkpoint_dir = options_.logdir, .restore = options_.restore});
+  if (!options_.is_chief) return manager.WaitForSession(target, config).session;
+  PreparedSession prepared = manager.PrepareSession(target, config,
+                                                    {.checkpoint_dir = options_.logdir,
+                                                     .restore = options_.restore,
+                                                     .allow_mixed_steps = options_.allow_mixed_steps});
   if (!prepared.restored.empty()) {
     const int64_t step = scaffold_.Step(*prepared.session);
     MutexLock lock(mu_);

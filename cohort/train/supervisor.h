@@ -25,6 +25,7 @@
 #include "cohort/train/coordinator.h"
 #include "cohort/train/scaffold.h"
 #include "cohort/train/session_manager.h"
+#include "cohort/train/training_marker.h"
 
 namespace cohort::train {
 
@@ -58,6 +59,9 @@ struct COHORT_EXPORT SupervisorOptions {
   // false: start from the initial values even if logdir has checkpoints. The old checkpoints stay as they are. New
   // checkpoints are added, and the state file then lists only the new checkpoints.
   bool restore = true;
+  // true: if a parameter server was started again alone, restore only its variables. The others go on with the values
+  // that they have, which are of a later step. false: all variables go back to the newest checkpoint together.
+  bool allow_mixed_steps = false;
   // This process's server, or null. Not owned; it must outlive the supervisor. After a session without errors the chief
   // calls the server's AnnounceDone. A worker that waits for the chief asks the server whether the chief is lost.
   Server* server = nullptr;
@@ -81,7 +85,9 @@ class COHORT_EXPORT Supervisor {
 
   // Returns a session whose first step can run. There can be only one session at a time. Forgets earlier calls of
   // RequestStop.
-  // The chief restores the newest intact checkpoint of logdir, or runs init_op if there is none. If logdir is not "",
+  // The chief goes on with the values of the variables if they are of this training, because parameter servers outlived
+  // an earlier chief. Otherwise it restores the newest intact checkpoint of logdir, or runs init_op if there is none
+  // (see SessionManager::PrepareSession). If logdir is not "",
   // it then starts threads, the services. They save a checkpoint at once and every save_model_interval; they skip a
   // checkpoint if the global step is still that of the last one. They write summaries and `global_step/sec` every
   // save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what Session and Saver
@@ -127,6 +133,7 @@ class COHORT_EXPORT Supervisor {
   SupervisorOptions options_;
   Coordinator coordinator_;
   Scaffold scaffold_;
+  TrainingMarker marker_;  // not valid if no variable has a device
   std::unique_ptr<EventWriter> writer_;
   mutable Mutex mu_;
   std::string last_checkpoint_ COHORT_GUARDED_BY(mu_);

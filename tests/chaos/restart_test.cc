@@ -164,6 +164,88 @@ TEST_F(RestartTest, AChiefThatDiesWhileItSavesLeavesAnIntactCheckpoint) {
   EXPECT_GT(reached, 0);
 }
 
+// Returns the global step of the task's first acknowledged step, or -1.
+int64_t FirstStep(ProcessCluster& cluster, const std::string& job, int index) {
+  const std::string out = cluster.task(job, index).out();
+  const size_t at = out.find("acked 1 ");
+  return at == std::string::npos ? -1 : std::stoll(out.substr(at + 8));
+}
+
+int64_t LastStep(ProcessCluster& cluster, const std::string& job, int index) {
+  const std::string line = cluster.LastLine(job, index, "acked");
+  return line.empty() ? -1 : std::stoll(line.substr(line.rfind(' ') + 1));
+}
+
+// The chief dies, and parameter servers live. The next chief goes on with what they hold, although the only checkpoint
+// is of the beginning.
+TEST_F(RestartTest, ARestartedChiefGoesOnWithLivingParameterServers) {
+  for (const bool with_folder : {true, false}) {
+    SCOPED_TRACE(with_folder);
+    const std::vector<std::string> flags = {"--read_step=1", with_folder ? "--logdir=" + folder_.path() : "--logdir="};
+    // What `cohort launch` gives to its tasks. Without a folder the chief knows its training by it.
+    const ProcessCluster::Surroundings launched{.environment = {"COHORT_RUN_ID=3e1f"}};
+    ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
+    for (int p = 0; p < 2; ++p) cluster.Start("ps", p);
+    cluster.Start("worker", 0, flags, launched);
+    ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 100)) << cluster.Describe();
+    cluster.Kill("worker", 0);
+    const int64_t reached = LastStep(cluster, "worker", 0);
+    ASSERT_GE(reached, 100);
+    cluster.Start("worker", 0, flags, launched);
+    ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 1)) << cluster.Describe();
+    EXPECT_GE(FirstStep(cluster, "worker", 0), reached + 1) << cluster.Describe();
+    EXPECT_THAT(cluster.task("worker", 0).err(), HasSubstr("no step is lost")) << cluster.Describe();
+  }
+}
+
+// Without a folder, a job that the launcher has not started again is another training.
+TEST_F(RestartTest, AChiefOfAnotherJobInitializesTheVariables) {
+  ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  cluster.Start("ps", 0);
+  for (const char* job : {"COHORT_RUN_ID=first", "COHORT_RUN_ID=second"}) {
+    cluster.Start("worker", 0, {"--read_step=1"}, {.environment = {job}});
+    ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 20)) << cluster.Describe();
+    EXPECT_EQ(FirstStep(cluster, "worker", 0), 1) << job << cluster.Describe();
+    cluster.Kill("worker", 0);
+  }
+}
+
+// A chief that stands still for longer than the others wait, and then goes on, takes nothing away from the training.
+TEST_F(RestartTest, AChiefThatStoodStillGoesOnWithLivingParameterServers) {
+  const std::vector<std::string> flags = {"--read_step=1", "--logdir=" + folder_.path(), "--silence_ms=1000",
+                                          "--recover=1"};
+  ProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  cluster.StartAll(flags);
+  for (int w = 0; w < 2; ++w) ASSERT_TRUE(cluster.WaitForLines("worker", w, "acked", 50)) << cluster.Describe();
+  cluster.Freeze("worker", 0);
+  const int acked = cluster.CountLines("worker", 1, "acked");
+  ASSERT_TRUE(cluster.WaitForLines("worker", 1, "acked", acked + 2000)) << cluster.Describe();
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // longer than --silence_ms
+  const int64_t reached = LastStep(cluster, "worker", 1);
+  cluster.Thaw("worker", 0);
+  const int before = cluster.CountLines("worker", 0, "acked");
+  ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", before + 100)) << cluster.Describe();
+  EXPECT_GE(LastStep(cluster, "worker", 0), reached) << cluster.Describe();
+}
+
+// A parameter server is started again alone. All variables go back to the checkpoint together, and the log says how
+// many steps that costs.
+TEST_F(RestartTest, ALostParameterServerCostsTheStepsAfterTheCheckpoint) {
+  const std::vector<std::string> flags = {"--read_step=1", "--logdir=" + folder_.path(), "--recover=1"};
+  ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
+  cluster.StartAll(flags);
+  ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 100)) << cluster.Describe();
+  const int64_t saved = StepOf(LatestCheckpoint(folder_.path()));
+  ASSERT_GE(saved, 0);
+  cluster.Kill("ps", 1);  // the global step is on ps 0
+  cluster.Start("ps", 1, flags);
+  ASSERT_TRUE(cluster.task("worker", 0).WaitForText("steps after it are lost")) << cluster.Describe();
+  const std::string said = cluster.task("worker", 0).err();
+  EXPECT_THAT(said, ::testing::ContainsRegex(StrCat("goes on at step ", saved, " of .*; [1-9][0-9]* steps after it")))
+      << cluster.Describe();
+  EXPECT_THAT(said, HasSubstr("A task of the parameters was started again")) << cluster.Describe();
+}
+
 TEST_F(RestartTest, AWorkerWaitsForALateParameterServer) {
   ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
   cluster.Start("worker", 0, {"--steps=20"});

@@ -77,6 +77,8 @@ void SetToken(const std::string& token, Environment* current) {
   if (current->count("COHORT_TOKEN_FILE") == 0) current->emplace("COHORT_TOKEN", token);
 }
 
+void SetRunId(const std::string& id, Environment* current) { current->emplace("COHORT_RUN_ID", id); }
+
 void SetLineBuffering(Environment* current) { current->emplace("COHORT_LINE_BUFFERED", "1"); }
 
 void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current) {

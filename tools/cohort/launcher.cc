@@ -62,7 +62,8 @@ LaunchPlan::LaunchPlan(const LaunchOptions& options)
       threads_are_fixed_(options.threads_per_task.has_value()),
       orphan_timeout_(options.orphan_timeout),
       chief_timeout_(options.chief_timeout),
-      token_(NewToken()) {
+      token_(NewToken()),
+      run_id_(NewToken()) {
   for (const TaskId& task : tasks_) {
     if (task.InCluster()) ports_.emplace_back();
     addresses_.push_back(task.InCluster() ? ports_.back().Address() : "");
@@ -73,6 +74,7 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   Environment environment = CurrentEnvironment();
   SetThreads(tasks_[task], division_, threads_are_fixed_, &environment);
   SetToken(token_, &environment);
+  SetRunId(run_id_, &environment);
   SetLineBuffering(&environment);
   SetSeconds("COHORT_ORPHAN_TIMEOUT", orphan_timeout_, &environment);
   SetSeconds("COHORT_CHIEF_TIMEOUT", chief_timeout_, &environment);

@@ -48,6 +48,7 @@ class LaunchPlan {
   std::optional<double> orphan_timeout_;
   std::optional<double> chief_timeout_;
   std::string token_;
+  std::string run_id_;
 };
 
 // Runs one launch, on one thread. Requires: it runs inside RunWatched (process_tree.h).
