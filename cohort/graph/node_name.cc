@@ -14,6 +14,7 @@ constexpr std::string_view kOwnFolder = "cohort/";
 bool CallSite::IsOfProgram() const {
   if (file == nullptr) return false;
   const std::string_view path = file;
+  if (path.find("/include/c++/") != std::string_view::npos) return false;  // the standard library, as in make_unique
   if (!path.starts_with(kOwnFolder)) return true;
   return path.ends_with("_test.cc") || path.find("/testing/") != std::string_view::npos;
 }

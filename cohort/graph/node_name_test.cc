@@ -39,6 +39,7 @@ TEST(CallSiteTest, LinesOfCohortItselfAreNoneOfAProgram) {
   EXPECT_TRUE(CallSite::Here().IsOfProgram());  // of a test
   EXPECT_TRUE((CallSite{"/somewhere/src/train.cc", 1}).IsOfProgram());
   EXPECT_FALSE((CallSite{"cohort/ops/array.cc", 1}).IsOfProgram());
+  EXPECT_FALSE((CallSite{"/usr/include/c++/12/bits/stl_construct.h", 97}).IsOfProgram());
   EXPECT_FALSE(CallSite().IsOfProgram());
 }
 

@@ -231,7 +231,7 @@ TEST_F(RestartTest, AChiefThatStoodStillGoesOnWithLivingParameterServers) {
 // A parameter server is started again alone. All variables go back to the checkpoint together, and the log says how
 // many steps that costs.
 TEST_F(RestartTest, ALostParameterServerCostsTheStepsAfterTheCheckpoint) {
-  const std::vector<std::string> flags = {"--read_step=1", "--logdir=" + folder_.path(), "--recover=1"};
+  const std::vector<std::string> flags = {"--read_step=1", "--logdir=" + folder_.path()};
   ProcessCluster cluster({{"ps", 2}, {"worker", 1}});
   cluster.StartAll(flags);
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 100)) << cluster.Describe();
@@ -239,6 +239,8 @@ TEST_F(RestartTest, ALostParameterServerCostsTheStepsAfterTheCheckpoint) {
   ASSERT_GE(saved, 0);
   cluster.Kill("ps", 1);  // the global step is on ps 0
   cluster.Start("ps", 1, flags);
+  EXPECT_EQ(cluster.task("worker", 0).Wait(), 1) << cluster.Describe();
+  cluster.Start("worker", 0, flags);
   ASSERT_TRUE(cluster.task("worker", 0).WaitForText("steps after it are lost")) << cluster.Describe();
   const std::string said = cluster.task("worker", 0).err();
   EXPECT_THAT(said, ::testing::ContainsRegex(StrCat("goes on at step ", saved, " of .*; [1-9][0-9]* steps after it")))
