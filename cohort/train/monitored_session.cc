@@ -89,11 +89,15 @@ void MonitoredSession::CreateOnce() {
 }
 
 void MonitoredSession::Create() {
+  creating_ = true;
+  if (signalled_) coordinator_.RequestStop();
   const Clock::time_point deadline = DeadlineAfter(creator_->options().max_wait);
   std::chrono::milliseconds pause = kFirstRetry;
   for (;;) {
     try {
-      return CreateOnce();
+      CreateOnce();
+      creating_ = false;
+      return;
     } catch (const Error& error) {
       DropSession();
       if (!options_.recover || !IsLoss(error)) throw;
@@ -226,6 +230,7 @@ void MonitoredSession::RunUntilStop(const std::function<void(MonitoredSession&)>
 
 bool MonitoredSession::should_stop() {
   if (closed_) return true;
+  if (signalled_) coordinator_.RequestStop();
   if (!coordinator_.should_stop()) return false;
   if (const std::exception_ptr error = coordinator_.exception()) std::rethrow_exception(error);
   return true;
@@ -263,7 +268,7 @@ void MonitoredSession::Finish(bool clean) {
   }
   if (failure != nullptr) std::rethrow_exception(failure);
   Server* server = creator_->options().server;
-  if (creator_->is_chief() && server != nullptr) server->AnnounceDone();
+  if (creator_->is_chief() && server != nullptr && !StopSignal::Received()) server->AnnounceDone();
 }
 
 }  // namespace cohort::train

@@ -8,6 +8,7 @@
 //   session.Close();
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/graph/graph.h"
 #include "cohort/runtime/session.h"
 #include "cohort/train/coordinator.h"
@@ -145,11 +147,12 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // errors of `body`, and what Close throws.
   void RunUntilStop(const std::function<void(MonitoredSession&)>& body);
 
-  // Returns true after a hook or a thread of the coordinator has asked to stop, and after Close. Throws the first error
+  // Returns true after a hook or a thread of the coordinator has asked to stop, after Close, and after SIGTERM (see
+  // StopSignal). Throws the first error
   // that a thread of the coordinator had.
   bool should_stop();
   // Calls End of all hooks, stops the coordinator's threads, and closes the session. The chief then calls AnnounceDone
-  // of its server. Throws what a hook or a thread of the coordinator throws; the session is closed nevertheless. A
+  // of its server, unless SIGTERM has ended the loop. Throws what a hook or a thread of the coordinator throws; the session is closed nevertheless. A
   // second call does nothing.
   void Close();
 
@@ -179,6 +182,14 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   int64_t calls_ = 0;                 // of Run
   bool closed_ = false;
   int exceptions_before_ = 0;
+  // SIGTERM must not end the step that is running, nor come between should_stop and Run. So it only sets signalled_,
+  // which should_stop looks at. But it ends the waits of Create.
+  std::atomic<bool> signalled_ = false;
+  std::atomic<bool> creating_ = false;
+  const StopSignal stop_signal_{[this] {
+    signalled_ = true;
+    if (creating_) coordinator_.RequestStop();
+  }};
 };
 
 // The arguments of MonitoredTrainingSession, with TensorFlow's names and defaults.

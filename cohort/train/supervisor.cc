@@ -53,7 +53,10 @@ std::string Described(const std::exception_ptr& error) { return Status::FromExce
 }  // namespace
 
 Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
-    : graph_(graph), options_(options), scaffold_(ScaffoldFor(options)) {
+    : graph_(graph),
+      options_(options),
+      scaffold_(ScaffoldFor(options)),
+      save_attempts_(options.max_save_failures, "supervisor") {
   for (const auto& [name, interval] : {std::pair{"save_model_interval", options_.save_model_interval},
                                        std::pair{"save_summaries_interval", options_.save_summaries_interval}}) {
     if (interval.count() < 0) {
@@ -89,6 +92,7 @@ std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, c
 
 ManagedSession Supervisor::managed_session(const std::string& target, const SessionConfig& config) {
   coordinator_.Reset();
+  stop_signal_.emplace([this] { coordinator_.RequestStop(); });
   std::unique_ptr<Session> session = PrepareSession(target, config);
   if (writes()) StartServices(*session);
   return ManagedSession(*this, std::move(session));
@@ -110,7 +114,8 @@ void Supervisor::StartServices(Session& session) {
     }
   }
   if (saver() != nullptr && options_.save_model_interval.count() > 0) {
-    coordinator_.Loop("checkpoints", options_.save_model_interval, [this, &session] { SaveModel(session); });
+    coordinator_.Loop("checkpoints", options_.save_model_interval,
+                      [this, &session] { save_attempts_.Try([&] { SaveModel(session); }); });
   }
 }
 
@@ -189,6 +194,7 @@ void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
   FinishWriting(*session, clean && coordinator_.exception() == nullptr);
   writer_.reset();
   session.reset();
+  stop_signal_.reset();
   const std::exception_ptr error = coordinator_.exception();
   if (!clean) {
     if (error != nullptr)
@@ -196,7 +202,7 @@ void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
     return;
   }
   if (error != nullptr) std::rethrow_exception(error);
-  if (options_.is_chief && options_.server != nullptr) options_.server->AnnounceDone();
+  if (options_.is_chief && options_.server != nullptr && !StopSignal::Received()) options_.server->AnnounceDone();
 }
 
 ManagedSession::ManagedSession(Supervisor& supervisor, std::unique_ptr<Session> session)

@@ -18,11 +18,13 @@
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/train/coordinator.h"
+#include "cohort/train/save_attempts.h"
 #include "cohort/train/scaffold.h"
 #include "cohort/train/session_manager.h"
 #include "cohort/train/training_marker.h"
@@ -56,6 +58,9 @@ struct COHORT_EXPORT SupervisorOptions {
   std::chrono::milliseconds max_wait = std::chrono::hours(2);      // a worker's longest wait for the chief
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait until the services have ended
   std::string checkpoint_basename = "model.ckpt";
+  // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in a
+  // row end the training. At least 1.
+  int max_save_failures = 5;
   // false: start from the initial values even if logdir has checkpoints. The old checkpoints stay as they are. New
   // checkpoints are added, and the state file then lists only the new checkpoints.
   bool restore = true;
@@ -98,7 +103,7 @@ class COHORT_EXPORT Supervisor {
   // - CancelledError if RequestStop is called during the wait.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
-  // Returns true after RequestStop, and after a service has failed.
+  // Returns true after RequestStop, after a service has failed, and after SIGTERM (see StopSignal).
   bool should_stop() const { return coordinator_.should_stop(); }
   // Asks the services to end, and makes should_stop() return true so that the program's loop ends. Does not wait.
   // ManagedSession::Close throws the first error that was given here or that a service had. An OutOfRangeError means a
@@ -132,12 +137,14 @@ class COHORT_EXPORT Supervisor {
   Graph& graph_;
   SupervisorOptions options_;
   Coordinator coordinator_;
+  std::optional<StopSignal> stop_signal_;  // while there is a session
   Scaffold scaffold_;
   TrainingMarker marker_;  // not valid if no variable has a device
   std::unique_ptr<EventWriter> writer_;
   mutable Mutex mu_;
   std::string last_checkpoint_ COHORT_GUARDED_BY(mu_);
   std::optional<int64_t> last_saved_step_ COHORT_GUARDED_BY(mu_);
+  SaveAttempts save_attempts_;  // used only by the checkpoints' thread
   // Used only by the step counter's thread:
   std::chrono::steady_clock::time_point counted_at_;
   int64_t counted_step_ = 0;
@@ -149,7 +156,8 @@ class COHORT_EXPORT Supervisor {
 // services, waits for them, and closes the session. If they do not end within stop_grace, it cancels their steps. If
 // the block is left normally and no error was reported, the chief does more: before it closes the session, it saves a
 // last checkpoint (TensorFlow saves none here). It saves none if logdir is "" or save_model_interval is 0. After it has
-// closed the session, it calls AnnounceDone of options.server. Call Close at the end of the block: it throws the error
+// closed the session, it calls AnnounceDone of options.server, unless SIGTERM has ended the loop: the training is not done
+// then. Call Close at the end of the block: it throws the error
 // of a service, or the error given to RequestStop. The destructor does the same as Close, but only logs such an error.
 // If the block is left by an exception, that exception continues, nothing is saved, and other errors are logged.
 class [[nodiscard]] COHORT_EXPORT ManagedSession {

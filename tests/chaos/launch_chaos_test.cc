@@ -110,5 +110,35 @@ TEST_F(LaunchChaosTest, AParameterServerIsStartedAgainAndTrainingGoesOnFromTheCh
   EXPECT_TRUE(Processes().empty());
 }
 
+// Each task finishes its step. The chief then saves, and all leave with 0.
+TEST_F(LaunchChaosTest, SigtermSavesAndEndsWithZero) {
+  Launch({}, {"--max_steps=100000000", "--save_model_secs=600"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 10)) << program_->err();
+  program_->Signal(SIGTERM);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), ContainsRegex("\\[worker/0\\] .*Got SIGTERM: the training stops after its step"));
+  const std::string saved = LatestCheckpoint(folder_.path());
+  ASSERT_NE(saved, "") << program_->err();
+  EXPECT_GT(std::stoll(saved.substr(saved.rfind('-') + 1)), 0) << saved;
+  EXPECT_TRUE(Processes().empty());
+}
+
+// The workers end because the ps ends. Only the ps uses up its restarts.
+TEST_F(LaunchChaosTest, AnEndThatFollowsFromAnotherDoesNotCount) {
+  Launch({"--restart=2"}, {"--max_steps=100000000", "--save_model_secs=0.2"});
+  for (int kills = 1; kills <= 2; ++kills) {
+    const std::string restarted = StrCat("(", kills, " of 2)");
+    ASSERT_TRUE(program_->WaitForText("step: ", 3 * kills)) << program_->err();
+    KillTask("ps", 0);
+    ASSERT_TRUE(program_->WaitForText(restarted)) << program_->err();
+  }
+  ASSERT_TRUE(program_->WaitForText("this follows from the end of another task, and does not count")) << program_->err();
+  ASSERT_TRUE(program_->WaitForText("step: ", 12)) << program_->err();
+  program_->Signal(SIGTERM);
+  program_->Wait();
+  EXPECT_THAT(program_->err(), ::testing::Not(ContainsRegex("worker/[01] .* \\([12] of 2\\)")));
+  EXPECT_TRUE(Processes().empty());
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -32,6 +32,7 @@ constexpr char kFooter[] =
 // The flags with their values, as CLI11 fills them in.
 struct Flags {
   LaunchOptions options;
+  double restart_window = options.restart_window.count();
   double grace = options.grace.count();
   double kill_after = options.kill_after.count();
   int threads_per_task = 0;  // 0: not given
@@ -83,7 +84,9 @@ void Declare(CLI::App* app, Flags* flags) {
   AddOptionalTask(app, "--evaluator", &flags->evaluator,
                   "Also start an evaluator, if PROGRAM knows that task type (the examples do not)");
   AddNumber(app, "--restart,--max_restarts", &options.restarts, 0, 1'000'000,
-            "Start each failed task again, up to N times (0)");
+            "Start each failed task again, up to N times (0) within --restart_window");
+  AddNumber(app, "--restart_window", &flags->restart_window, 0.0, kMaxSeconds,
+            "Forget restarts that are N seconds old (600)");
   AddNumber(app, "--grace", &flags->grace, 0.0, kMaxSeconds,
             "After a failure, give tasks N seconds to end by themselves (10)");
   AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds,
@@ -114,6 +117,7 @@ LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& comm
   LaunchOptions options = flags.options;
   options.jobs.chief = flags.chief ? 1 : 0;
   options.jobs.evaluator = flags.evaluator ? 1 : 0;
+  options.restart_window = std::chrono::duration<double>(flags.restart_window);
   options.grace = std::chrono::duration<double>(flags.grace);
   options.kill_after = std::chrono::duration<double>(flags.kill_after);
   if (flags.threads_per_task > 0) options.threads_per_task = flags.threads_per_task;

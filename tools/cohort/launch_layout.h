@@ -51,6 +51,10 @@ std::string NewToken();
 // Sets COHORT_TOKEN to `token` unless `current` has a COHORT_TOKEN or a COHORT_TOKEN_FILE.
 void SetToken(const std::string& token, Environment* current);
 
+// Sets COHORT_RUN_ID to `id` unless `current` has it. By it a chief that is started again knows that it belongs to the
+// same run (cohort/train/training_marker.h).
+void SetRunId(const std::string& id, Environment* current);
+
 // Sets COHORT_LINE_BUFFERED=1, unless `current` has the variable. With it, a task that writes to a pipe writes each
 // line at once (cohort/core/line_buffering.h).
 void SetLineBuffering(Environment* current);

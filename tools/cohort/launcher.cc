@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -29,11 +30,18 @@ using Seconds = std::chrono::duration<double>;
 // The time for processes that a task has started and not waited for, such as a `tee` that is still writing.
 constexpr Seconds kLeftoverTime{1};
 constexpr Seconds kKillTime{30};
+constexpr Seconds kFirstPause{0.1};  // before a task is started again
+constexpr Seconds kLongestPause{10};
+// An end so soon after the failure of another task follows from it.
+constexpr Seconds kFollows{10};
 
 // Returns the deadline for processes to end after SIGKILL. Only a process that hangs in the kernel needs so long.
 std::chrono::steady_clock::time_point KillDeadline() {
   return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(kKillTime);
 }
+
+// Returns the wait status that waitpid would give for `info`.
+int StatusOf(const siginfo_t& info) { return info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : info.si_status; }
 
 std::string OneDecimal(Seconds time) {
   char text[32];
@@ -111,13 +119,14 @@ int Launcher::Run() {
       HandleSignals();
       ReapTasks();
       ReapOrphans();
+      StartAgain();
       Advance();
     }
   }
   KillWhatIsLeft();
   output_.CloseStreams();
   FlushOutput();
-  if (stop_signal_ != 0) return 128 + stop_signal_;
+  if (stop_signal_ != 0) return terminating_ && all_ended_well_ && !failure_ ? 0 : 128 + stop_signal_;
   return failure_.value_or(0);
 }
 
@@ -155,8 +164,10 @@ void Launcher::WaitForEvents() {
       {signal_fd_, POLLIN, 0}, {parent_gone_ ? -1 : parent_fd_, POLLIN, 0}, {ended_fd_, POLLIN, 0}};
   output_.AddPollEntries(&entries);
   int timeout_ms = -1;
-  if (phase_end_ != Clock::time_point::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(phase_end_ - Clock::now()).count();
+  Clock::time_point next = phase_end_;
+  for (const Task& task : tasks_) next = std::min(next, task.start_again.value_or(next));
+  if (next != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
     timeout_ms = static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
   }
   if (poll(entries.data(), entries.size(), timeout_ms) <= 0) return;
@@ -205,7 +216,7 @@ void Launcher::ReapTasks() {
       continue;
     const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
     int wait_status = 0;
-    if (failed && WillRestart(task)) {
+    if (failed && WillRestart(task, StatusOf(info))) {
       // Processes that the task has started must not disturb its next start, or hold its port.
       wait_status = KillGroup(task.pid, KillDeadline());
     } else {
@@ -235,8 +246,9 @@ void Launcher::HandleEnd(size_t task, int wait_status) {
                                   OneDecimal(Clock::now() - ended.start));
   ended.pid = -1;
   output_.DrainTask(task);
+  if (stop_signal_ != 0 && wait_status != 0 && !ended.id.IsPs()) all_ended_well_ = false;
   if (wait_status == 0 || phase_ >= Phase::kTerm) return;
-  if (WillRestart(ended)) return Restart(task, what);
+  if (WillRestart(ended, wait_status)) return PlanRestart(task, what, wait_status);
   const bool others_wait = phase_ == Phase::kRunning && AnyRunning(true);
   output_.Say(others_wait ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
                           : what);
@@ -248,22 +260,51 @@ void Launcher::Fail(int exit_code) {
   if (phase_ == Phase::kRunning) Enter(Phase::kGrace, options_.grace);
 }
 
-bool Launcher::WillRestart(const Task& task) const {
-  return phase_ == Phase::kRunning && task.restarts < options_.restarts;
+bool Launcher::FollowsFromAnother(const Task& task, int wait_status) const {
+  if (!WIFEXITED(wait_status)) return false;
+  const Clock::time_point since = Clock::now() - std::chrono::duration_cast<Clock::duration>(kFollows);
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& other) {
+    return &other != &task && !other.counted.empty() && other.counted.back() >= since;
+  });
 }
 
-void Launcher::Restart(size_t task, const std::string& what) {
+bool Launcher::WillRestart(const Task& task, int wait_status) const {
+  if (phase_ != Phase::kRunning || options_.restarts == 0) return false;
+  const Clock::time_point since = Clock::now() - std::chrono::duration_cast<Clock::duration>(options_.restart_window);
+  const auto used = std::count_if(task.counted.begin(), task.counted.end(), [&](auto time) { return time >= since; });
+  return used < options_.restarts || FollowsFromAnother(task, wait_status);
+}
+
+void Launcher::PlanRestart(size_t task, const std::string& what, int wait_status) {
   Task& failed = tasks_[task];
-  ++failed.restarts;
-  output_.Say(StrCat(what, "; starting it again (", failed.restarts, " of ", options_.restarts, ")"));
-  try {
-    Start(task);
-  } catch (const ProgramError& e) {
-    output_.Say(e.message);
-    Fail(e.exit_code);
-  } catch (const Error& e) {
-    output_.Say(e.what());
-    Fail(1);
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point since = now - std::chrono::duration_cast<Clock::duration>(options_.restart_window);
+  const bool follows = FollowsFromAnother(failed, wait_status);
+  for (auto* times : {&failed.failures, &failed.counted}) std::erase_if(*times, [&](auto time) { return time < since; });
+  failed.failures.push_back(now);
+  if (!follows) failed.counted.push_back(now);
+  const double doublings = static_cast<double>(std::min<size_t>(failed.failures.size() - 1, 10));
+  const Seconds pause = std::min(kLongestPause, kFirstPause * std::exp2(doublings));
+  failed.start_again = now + std::chrono::duration_cast<Clock::duration>(pause);
+  const std::string count = follows ? "this follows from the end of another task, and does not count"
+                                    : StrCat(failed.counted.size(), " of ", options_.restarts);
+  output_.Say(StrCat(what, "; starting it again in ", OneDecimal(pause), " (", count, ")"));
+}
+
+void Launcher::StartAgain() {
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (!tasks_[task].start_again || Clock::now() < *tasks_[task].start_again) continue;
+    tasks_[task].start_again.reset();
+    if (phase_ != Phase::kRunning) continue;
+    try {
+      Start(task);
+    } catch (const ProgramError& e) {
+      output_.Say(e.message);
+      Fail(e.exit_code);
+    } catch (const Error& e) {
+      output_.Say(e.what());
+      Fail(1);
+    }
   }
 }
 
@@ -286,6 +327,9 @@ void Launcher::Advance() {
       EnterTerm();
       return;
     case Phase::kTerm:
+      if (terminating_ && (late || !AnyRunning(*terminating_)) && *terminating_ != Rank::kServer) {
+        return TerminateNextRank();
+      }
       if (!late) return;
       output_.Say(StrCat(RunningNames(), " did not end within ", OneDecimal(options_.kill_after),
                          " of SIGTERM; sending SIGKILL"));
@@ -320,8 +364,27 @@ void Launcher::Enter(Phase phase, Seconds limit) {
 }
 
 void Launcher::EnterTerm() {
+  if (stop_signal_ != 0) return TerminateNextRank();
   SignalTasks(SIGTERM);
   if (phase_ < Phase::kTerm) Enter(Phase::kTerm, options_.kill_after);
+}
+
+Launcher::Rank Launcher::RankOf(const Task& task) const {
+  if (task.id.IsPs()) return Rank::kServer;
+  const bool has_chief = options_.jobs.chief > 0;
+  const bool is_chief = has_chief ? task.id.job == "chief" : task.id.job == "worker" && task.id.index == 0;
+  return is_chief ? Rank::kChief : Rank::kWorker;
+}
+
+void Launcher::TerminateNextRank() {
+  do {
+    terminating_ = terminating_ ? static_cast<Rank>(static_cast<int>(*terminating_) + 1) : Rank::kChief;
+  } while (!AnyRunning(*terminating_) && *terminating_ != Rank::kServer);
+  for (const Task& task : tasks_) {
+    if (RankOf(task) == *terminating_) Signal(task, SIGTERM);
+  }
+  Enter(Phase::kTerm, *terminating_ == Rank::kChief ? std::max(options_.grace, options_.kill_after)
+                                                    : options_.kill_after);
 }
 
 void Launcher::EnterKill() {
@@ -333,12 +396,14 @@ void Launcher::EnterKill() {
   }
 }
 
+void Launcher::Signal(const Task& task, int signal) {
+  if (task.pid < 0) return;
+  kill(-task.pid, signal);
+  if (signal == SIGTERM) kill(-task.pid, SIGCONT);  // a stopped process handles SIGTERM only when it goes on
+}
+
 void Launcher::SignalTasks(int signal) {
-  for (const Task& task : tasks_) {
-    if (task.pid < 0) continue;
-    kill(-task.pid, signal);
-    if (signal == SIGTERM) kill(-task.pid, SIGCONT);  // a stopped process handles SIGTERM only when it goes on
-  }
+  for (const Task& task : tasks_) Signal(task, signal);
 }
 
 void Launcher::KillWhatIsLeft() {
@@ -362,8 +427,14 @@ void Launcher::FlushOutput() {
 }
 
 bool Launcher::AnyRunning(bool ps_too) const {
-  return std::any_of(tasks_.begin(), tasks_.end(),
-                     [&](const Task& t) { return t.pid >= 0 && (ps_too || !t.id.IsPs()); });
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& t) {
+    const bool restarts = phase_ == Phase::kRunning && t.start_again.has_value();
+    return (t.pid >= 0 || restarts) && (ps_too || !t.id.IsPs());
+  });
+}
+
+bool Launcher::AnyRunning(Rank rank) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& t) { return t.pid >= 0 && RankOf(t) == rank; });
 }
 
 std::string Launcher::RunningNames() const {

@@ -18,8 +18,12 @@ namespace cohort::tools {
 
 struct LaunchOptions {
   JobCounts jobs;
-  int restarts = 0;                             // how many times each failed task is started again
-  std::chrono::duration<double> grace{10};      // the time that tasks have to end by themselves after a failure
+  // How many times within restart_window each failed task is started again. An end that follows from the end of another
+  // task does not count.
+  int restarts = 0;
+  std::chrono::duration<double> restart_window{600};
+  // The time that tasks have to end by themselves after a failure, and the chief to save after a signal.
+  std::chrono::duration<double> grace{10};
   std::chrono::duration<double> kill_after{5};  // between SIGTERM and SIGKILL
   std::optional<int> threads_per_task;          // replaces a share of the cores
   std::optional<double> orphan_timeout;         // seconds; COHORT_ORPHAN_TIMEOUT of every task
@@ -54,10 +58,13 @@ class LaunchPlan {
 // Runs one launch, on one thread. Requires: it runs inside RunWatched (process_tree.h).
 //
 // A task has failed if its exit code is not 0. If it has restarts left, it is started again, and the other tasks go on.
+// The pause before a start is 0.1 s, and doubles up to 10 s with each failure of the task within restart_window.
 // Otherwise the launch has failed. The launcher then names the first such task. The other tasks have `grace` to end by
 // themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
 // When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
-// not a failure. A signal to the launcher skips the grace. After a second signal the tasks get SIGKILL.
+// not a failure. A signal to the launcher skips this wait: the chief gets SIGTERM and has `grace` to save and end, then
+// the other workers and the evaluator get it, and then the ps tasks, which hold what the others save. After a second
+// signal the tasks get SIGKILL.
 class Launcher {
  public:
   // `parent_fd` is the argument that RunWatched passes.
@@ -67,7 +74,8 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   // Returns the exit code: 0 if every task has ended with 0, the first failed task's code (128 + signal if a signal
-  // ended it), 128 + signal if the launcher got a signal, or 126 or 127 if the program cannot be run. No descendant
+  // ended it), 0 or 128 + signal if the launcher got a signal (0 if all tasks but ps tasks have then ended with 0), or
+  // 126 or 127 if the program cannot be run. No descendant
   // process is left when it returns.
   int Run();
 
@@ -86,9 +94,13 @@ class Launcher {
     TaskId id;
     pid_t pid = -1;  // -1: not running
     int pid_fd = -1;
-    int restarts = 0;
     Clock::time_point start;
+    std::vector<Clock::time_point> failures;  // in restart_window, with those that followed from others
+    std::vector<Clock::time_point> counted;   // those of them that use up its restarts
+    std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
   };
+  // The order in which tasks end after a signal.
+  enum class Rank { kChief, kWorker, kServer };
 
   bool StartAll();
   void Start(size_t task);
@@ -99,18 +111,27 @@ class Launcher {
   void ReapOrphans();
   void HandleEnd(size_t task, int wait_status);
   void Fail(int exit_code);
-  bool WillRestart(const Task& task) const;
-  void Restart(size_t task, const std::string& what);
+  bool WillRestart(const Task& task, int wait_status) const;
+  // Returns whether the end of `task` follows from that of another task: that one has failed by itself shortly before,
+  // and this one has ended with an exit code, not by a signal.
+  bool FollowsFromAnother(const Task& task, int wait_status) const;
+  void PlanRestart(size_t task, const std::string& what, int wait_status);
+  void StartAgain();
+  Rank RankOf(const Task& task) const;
+  // Sends SIGTERM to the tasks of the next rank that has running tasks.
+  void TerminateNextRank();
   // Enters the next phase if the condition of this phase is met or its time is over.
   void Advance();
   void AdvanceLeftovers(bool late);
   void Enter(Phase phase, std::chrono::duration<double> limit);
   void EnterTerm();
   void EnterKill();
+  void Signal(const Task& task, int signal);
   void SignalTasks(int signal);
   void KillWhatIsLeft();
   void FlushOutput();
   bool AnyRunning(bool ps_too) const;
+  bool AnyRunning(Rank rank) const;
   std::string RunningNames() const;
 
   const LaunchOptions options_;
@@ -119,6 +140,8 @@ class Launcher {
   int ended_fd_ = -1;  // an epoll of the tasks' pid_fd; returns them in the order in which the tasks end
   bool parent_gone_ = false;
   int stop_signal_ = 0;  // the first signal that the launcher got
+  std::optional<Rank> terminating_;  // after a signal: the rank that has got SIGTERM last
+  bool all_ended_well_ = true;       // after a signal: no task that is not a ps has ended with another code than 0
   LaunchPlan plan_;
   OutputMux output_;
   std::string program_;

@@ -17,6 +17,7 @@
 #include "cohort/ops/variables.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/train/hooks/step_timer.h"
+#include "cohort/train/save_attempts.h"
 #include "cohort/train/scaffold.h"
 #include "cohort/train/session_run_hook.h"
 
@@ -90,8 +91,11 @@ class COHORT_EXPORT CheckpointSaverHook final : public SessionRunHook {
     bool save_graph_def = true;  // write graph.pbtxt when the first session is created
     // The file that gets the graph and the events of checkpoints. Null: a new one in checkpoint_dir.
     std::shared_ptr<EventWriter> summary_writer;
+    // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in
+    // a row end the training. The checkpoint of the end must succeed.
+    int max_save_failures = 5;
   };
-  // Throws InvalidArgumentError if checkpoint_dir is "", and what StepTimer throws.
+  // Throws InvalidArgumentError if checkpoint_dir is "" or max_save_failures is less than 1, and what StepTimer throws.
   explicit CheckpointSaverHook(Options options);
   void Begin(Graph& graph) override;
   void AfterCreateSession(Session& session, Coordinator& coordinator) override;
@@ -101,6 +105,8 @@ class COHORT_EXPORT CheckpointSaverHook final : public SessionRunHook {
 
  private:
   Saver& saver() const;
+  // Calls Save, see max_save_failures.
+  bool TrySave(Session& session, int64_t step);
   // Returns true if a listener asks to stop.
   bool Save(Session& session, int64_t step);
 
@@ -110,6 +116,8 @@ class COHORT_EXPORT CheckpointSaverHook final : public SessionRunHook {
   ops::Variable global_step_;
   std::unique_ptr<Saver> own_saver_;
   bool wrote_graph_ = false;
+  SaveAttempts attempts_;
+  bool saved_ = false;  // whether the latest attempt has succeeded
 };
 
 // Writes a fetched summary to an event file: of the first run, and then as often as `every` says.

@@ -20,7 +20,8 @@ std::string PathIn(const std::string& dir, const std::string& name) {
 CheckpointSaverHook::CheckpointSaverHook(Options options)
     : options_(std::move(options)),
       path_(PathIn(options_.checkpoint_dir, options_.checkpoint_basename)),
-      timer_(options_.every, "CheckpointSaverHook") {
+      timer_(options_.every, "CheckpointSaverHook"),
+      attempts_(options_.max_save_failures, "CheckpointSaverHook") {
   LogInfo("train", "Create CheckpointSaverHook.");
 }
 
@@ -50,9 +51,7 @@ void CheckpointSaverHook::AfterCreateSession(Session& session, Coordinator& coor
     options_.summary_writer->Graph(SerializeGraphDef(session.graph()));
   }
   if (timer_.last_step() == step) return;  // a recovery that has lost no step
-  const bool stop = Save(session, step);
-  timer_.Update(step);
-  if (stop) coordinator.RequestStop();
+  if (TrySave(session, step)) coordinator.RequestStop();
 }
 
 SessionRunArgs CheckpointSaverHook::BeforeRun(SessionRunContext&) { return {.fetches = {global_step_.value()}}; }
@@ -61,16 +60,21 @@ void CheckpointSaverHook::AfterRun(SessionRunContext& context, const SessionRunV
   if (!timer_.ShouldTrigger(StepOf(values.results.front()) + 1)) return;
   const int64_t step = ReadStep(context.session(), global_step_);
   if (!timer_.ShouldTrigger(step)) return;
-  const bool stop = Save(context.session(), step);
-  timer_.Update(step);
-  if (stop) context.RequestStop();
+  if (TrySave(context.session(), step)) context.RequestStop();
 }
 
 void CheckpointSaverHook::End(Session& session) {
   const int64_t step = ReadStep(session, global_step_);
-  if (timer_.last_step() != step) Save(session, step);
+  if (timer_.last_step() != step || !saved_) Save(session, step);
   for (const auto& listener : options_.listeners) listener->End(session, step);
   options_.summary_writer->Flush();
+}
+
+bool CheckpointSaverHook::TrySave(Session& session, int64_t step) {
+  bool stop = false;
+  saved_ = attempts_.Try([&] { stop = Save(session, step); });
+  timer_.Update(step);
+  return stop;
 }
 
 bool CheckpointSaverHook::Save(Session& session, int64_t step) {

@@ -1,0 +1,32 @@
+// StopSignal: lets a training loop end in good order when this process gets SIGTERM.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cohort/core/export.h"
+
+namespace cohort {
+
+// While at least one object exists, SIGTERM does not end this process: it calls the objects' functions. The loops that
+// own them then finish their step, save and return. A second SIGTERM ends the process at once. So does the first one if
+// the loops have not ended COHORT_STOP_GRACE seconds after it (60 by default): the process ends by SIGALRM. If the
+// program has a handler for SIGTERM of its own, or ignores the signal, the objects do nothing. Thread-safe.
+class COHORT_EXPORT StopSignal {
+ public:
+  // `on_stop` is called on a thread of this class, or by this constructor if the process has got SIGTERM before. It must
+  // not throw.
+  explicit StopSignal(std::function<void()> on_stop);
+  // Waits until a running call of `on_stop` has ended.
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  // Returns whether the process has got SIGTERM while an object existed.
+  static bool Received();
+
+ private:
+  const std::function<void()> on_stop_;
+};
+
+}  // namespace cohort

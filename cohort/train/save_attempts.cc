@@ -1,0 +1,50 @@
+#include "cohort/train/save_attempts.h"
+
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::train {
+namespace {
+
+// Returns whether writing files has failed with `code`, and not a step of the session.
+bool IsOfFiles(Code code) {
+  switch (code) {
+    case Code::kResourceExhausted:
+    case Code::kPermissionDenied:
+    case Code::kNotFound:
+    case Code::kDataLoss:
+    case Code::kUnknown: return true;  // kUnknown: such as EIO
+    default: return false;
+  }
+}
+
+}  // namespace
+
+SaveAttempts::SaveAttempts(int limit, std::string who) : limit_(limit), who_(std::move(who)) {
+  if (limit < 1) {
+    throw InvalidArgumentError(StrCat("[", who_, "] expected max_save_failures of at least 1; got ", limit));
+  }
+}
+
+bool SaveAttempts::Try(const std::function<void()>& save) {
+  try {
+    save();
+  } catch (const Error& error) {
+    if (!IsOfFiles(error.code())) throw;
+    ++failed_;
+    if (failed_ >= limit_) {
+      LogError(who_, "no checkpoint could be written ", failed_, " times in a row: the training ends");
+      throw;
+    }
+    LogWarning(who_, "a checkpoint could not be written (", failed_, " of at most ", limit_, " in a row): ",
+               error.what(), "; the training goes on, and the next checkpoint is tried");
+    return false;
+  }
+  failed_ = 0;
+  return true;
+}
+
+}  // namespace cohort::train
