@@ -1,11 +1,15 @@
-// ClosureId: says of which closure of a coordinator a step is an attempt.
+// ClosureId: says of which closure of a coordinator a step is an attempt. StepStart: what a task is told about a step.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "cohort/core/export.h"
 
 namespace cohort {
+
+class StepTrace;
 
 // A closure of a coordinator. If a worker is lost, the coordinator runs the closure again, as another step, perhaps of
 // another session.
@@ -17,11 +21,14 @@ struct COHORT_EXPORT ClosureId {
   friend bool operator==(const ClosureId&, const ClosureId&) = default;
 };
 
-// The number of a step in its session, and the closure of which it is an attempt, if it is one.
+// The number of a step in its session, the closure of which it is an attempt, if it is one, and the object that
+// collects what its nodes did, if the step is traced.
 struct COHORT_EXPORT StepStart {
-  StepStart(int64_t number, ClosureId closure = {}) : number(number), closure(closure) {}  // NOLINT: implicit
+  StepStart(int64_t number, ClosureId closure = {}, std::shared_ptr<StepTrace> trace = nullptr)  // NOLINT: implicit
+      : number(number), closure(closure), trace(std::move(trace)) {}
   int64_t number;
   ClosureId closure;
+  std::shared_ptr<StepTrace> trace;  // null: the step is not traced
 };
 
 }  // namespace cohort

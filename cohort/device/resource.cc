@@ -69,14 +69,20 @@ void ResourceManager::Clear(const std::string& container) {
   for (const std::shared_ptr<Resource>& resource : dropped) resource->OnRemoved(first.first);
 }
 
-void ResourceManager::SessionEnded(uint64_t session) {
+std::vector<std::shared_ptr<Resource>> ResourceManager::All() const {
   std::vector<std::shared_ptr<Resource>> all;
-  {
-    MutexLock lock(mu_);
-    all.reserve(resources_.size());
-    for (const auto& [key, resource] : resources_) all.push_back(resource);
-  }
-  for (const std::shared_ptr<Resource>& resource : all) resource->OnSessionEnded(session);
+  MutexLock lock(mu_);
+  all.reserve(resources_.size());
+  for (const auto& [key, resource] : resources_) all.push_back(resource);
+  return all;
+}
+
+void ResourceManager::SessionEnded(uint64_t session) {
+  for (const std::shared_ptr<Resource>& resource : All()) resource->OnSessionEnded(session);
+}
+
+void ResourceManager::StepFailed(uint64_t session, int64_t step) {
+  for (const std::shared_ptr<Resource>& resource : All()) resource->OnStepFailed(session, step);
 }
 
 void ResourceManager::FailType(const std::string& container, const std::string& name, const Resource& found) {

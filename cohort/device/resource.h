@@ -29,6 +29,13 @@ class Resource {
   // Called when a session has ended on this task, after its steps have ended (ResourceManager::SessionEnded). A
   // resource that keeps something for a session gives it up.
   virtual void OnSessionEnded(uint64_t session) { static_cast<void>(session); }
+  // Called when a step that has run here has failed, perhaps on another task and after its end here
+  // (ResourceManager::StepFailed). A resource that the step has taken something from takes it back. May be called twice
+  // for a step, and for a step that never used the resource.
+  virtual void OnStepFailed(uint64_t session, int64_t step) {
+    static_cast<void>(session);
+    static_cast<void>(step);
+  }
 };
 
 // The resources of one task. Thread-safe. A resource lives as long as the manager or a handle tensor holds it.
@@ -56,11 +63,14 @@ class ResourceManager {
   void Clear(const std::string& container);
   // Calls OnSessionEnded of all resources of all containers.
   void SessionEnded(uint64_t session);
+  // Calls OnStepFailed of all resources of all containers.
+  void StepFailed(uint64_t session, int64_t step);
   // Returns a number that grows with every Clear of any container. A kernel that keeps a handle looks up the resource
   // again when the number has changed.
   int64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
  private:
+  std::vector<std::shared_ptr<Resource>> All() const COHORT_EXCLUDES(mu_);
   std::shared_ptr<Resource> LookupOrCreateAny(const std::string& container, const std::string& name,
                                               const std::function<std::shared_ptr<Resource>()>& make);
   [[noreturn]] static void FailType(const std::string& container, const std::string& name, const Resource& found);

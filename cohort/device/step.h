@@ -51,6 +51,7 @@ struct StepInfo {
   StepError* error = nullptr;          // set on a device with streams, else null
   const StepOrigin* origin = nullptr;  // the session that the step belongs to; null if there is no session
   ClosureId closure = {};              // the closure of which the step is an attempt
+  StepTrace* trace = nullptr;          // collects what the nodes do; null if the step is not traced
 };
 
 }  // namespace cohort

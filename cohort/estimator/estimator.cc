@@ -213,6 +213,7 @@ void Estimator::RunTraining(ModelGraph& model, const TrainOptions& options) {
                                                     .config = config_.session_config,
                                                     .log_step_count_steps = config_.log_step_count_steps,
                                                     .max_wait = config_.session_creation_timeout,
+                                                    .save_input_positions = false,  // each Train begins its input anew
                                                     .server = options.server});
   Tensor loss;
   session.RunUntilStop([&](train::MonitoredSession& running) {

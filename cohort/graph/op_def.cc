@@ -80,6 +80,11 @@ OpDef&& OpDef::UpdatesVariable() && {
   return std::move(*this);
 }
 
+OpDef&& OpDef::AddsToResource() && {
+  adds_to_resource_ = true;
+  return std::move(*this);
+}
+
 OpDef&& OpDef::Elementwise() && {
   traits_.elementwise = true;
   return std::move(*this);

@@ -162,6 +162,10 @@ class COHORT_EXPORT OpDef {
   // Says that the op changes a variable. Its nodes belong to the update set of their step.
   OpDef&& UpdatesVariable() &&;
 
+  // Says that the op, which has no output, adds something to a resource that is not a variable. If a step is repeated
+  // as another attempt of its closure (device/closure_id.h), the node adds nothing if an earlier attempt has done so.
+  OpDef&& AddsToResource() &&;
+
   // Traits: facts that passes and backends need, besides the op's inputs, outputs and attributes. They do not change
   // what the op does.
   //
@@ -198,6 +202,7 @@ class COHORT_EXPORT OpDef {
   const std::string& not_differentiable_reason() const { return not_differentiable_; }
   bool is_stateful() const { return stateful_; }
   bool updates_variable() const { return updates_variable_; }
+  bool adds_to_resource() const { return adds_to_resource_; }
   bool is_elementwise() const { return traits_.elementwise; }
   bool is_broadcasting() const { return traits_.broadcasting; }
   bool is_activation() const { return traits_.activation; }
@@ -239,6 +244,7 @@ class COHORT_EXPORT OpDef {
   std::string not_differentiable_;
   bool stateful_ = false;
   bool updates_variable_ = false;
+  bool adds_to_resource_ = false;
   Traits traits_;
   std::string doc_;
 };

@@ -76,6 +76,7 @@ void RegisterShared(OpRegistry& registry, bool resource) {
                         .KeepsLastInput()
                         .NotDifferentiable("has no output")
                         .Stateful()
+                        .AddsToResource()
                         .Doc("Adds a gradient to the accumulator, or drops it if it is stale."));
   registry.Register(OpDef(prefix + "AccumulatorTakeGradient")
                         .Input(HandleInput(resource))
@@ -116,6 +117,7 @@ void RegisterSparse(OpRegistry& registry) {
                         .ShapeRule(SparseApplyShape)
                         .NotDifferentiable("has no output")
                         .Stateful()
+                        .AddsToResource()
                         .Doc("Adds a sparse gradient to the accumulator, or drops it if it is stale."));
   registry.Register(OpDef("SparseAccumulatorTakeGradient")
                         .Input("handle: string")

@@ -75,6 +75,7 @@ void RegisterEnqueue(OpRegistry& registry, const char* name, const char* doc) {
                         .KeepsLastInput()
                         .NotDifferentiable("has no output")
                         .Stateful()
+                        .AddsToResource()
                         .Doc(doc));
 }
 

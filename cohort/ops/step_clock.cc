@@ -38,6 +38,32 @@ void RegisterStepClockOps(OpRegistry& registry) {
                         .NotDifferentiable("numbers of steps")
                         .Stateful()
                         .Doc("The staleness of all ticks since the last call."));
+  registry.Register(OpDef("ChiefRecord")
+                        .Output("handle: resource")
+                        .Attr("container: string = ''")
+                        .Attr("shared_name: string = ''")
+                        .ShapeRule(ops::ScalarShape)
+                        .NotDifferentiable("a handle is not a number")
+                        .Stateful()
+                        .Doc("Handle of a record that says which session leads a training."));
+  registry.Register(OpDef("ChiefRecordHold")
+                        .Input("handle: resource")
+                        .HostInput("holder: string")
+                        .HostInput("description: string")
+                        .ShapeRule(no_outputs)
+                        .NotDifferentiable("has no output")
+                        .Stateful()
+                        .Doc("Waits until no other session holds the record; this step's session then holds it."));
+  registry.Register(OpDef("ChiefRecordRead")
+                        .Input("handle: resource")
+                        .HostOutput("holder: string")
+                        .HostOutput("description: string")
+                        .ShapeRule([](ShapeContext&) {
+                          return std::vector<Shape>{Shape(), Shape()};
+                        })
+                        .NotDifferentiable("texts")
+                        .Stateful()
+                        .Doc("What the latest holder has written; its name is empty if its session has ended."));
 }
 
 namespace ops {
@@ -59,6 +85,21 @@ Node* StepClockTick(Output clock, const Operand& staleness, int64_t limit, const
 Output StepClockTakeStaleness(Output clock, const NodeName& name) {
   const ColocateWith beside(clock.graph(), *clock.node);
   return Op("StepClockTakeStaleness", {clock}, name).Finish1();
+}
+
+Output ChiefRecord(Graph& graph, const std::string& shared_name, const NodeName& name) {
+  return graph.Op("ChiefRecord").Name(name).Attr("shared_name", shared_name).Finish1();
+}
+
+Node* ChiefRecordHold(Output record, const Operand& holder, const Operand& description, const NodeName& name) {
+  const ColocateWith beside(record.graph(), *record.node);
+  return Op("ChiefRecordHold", {record, holder, description}, name).Finish();
+}
+
+ChiefRecordText ChiefRecordRead(Output record, const NodeName& name) {
+  const ColocateWith beside(record.graph(), *record.node);
+  const Node* node = Op("ChiefRecordRead", {record}, name).Finish();
+  return {node->output(0), node->output(1)};
 }
 
 }  // namespace ops

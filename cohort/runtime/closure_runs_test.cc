@@ -2,10 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
 #include "cohort/core/error.h"
+#include "cohort/ops/accumulators.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
+#include "cohort/ops/queues.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -82,6 +89,70 @@ TEST_P(ClosureRunsTest, AnUpdateThatFailedIsMadeByTheNextAttempt) {
     session.Run({{x, Tensor::Vector<float>({1, 2})}}, {}, {add}, OfClosure(9, 1));
   }
   EXPECT_EQ(session.Run(v.value()).ToVector<float>(), (std::vector<float>{1, 2}));
+}
+
+// What a step adds to an accumulator and to a queue.
+struct Additions {
+  Additions() : x(ops::Placeholder(g, DType::kFloat32, Shape{}, "x")) {
+    const ops::ConditionalAccumulator dense(g, DType::kFloat32, Shape{}, {.name = "dense"});
+    const ops::SparseConditionalAccumulator sparse(g, DType::kFloat32, Shape{4, 1}, {.name = "sparse"});
+    const ops::FIFOQueue queue(g, {DType::kFloat32}, {.capacity = 2, .shapes = {Shape{}}, .name = NodeName("queue")});
+    const Gradient row(ops::Reshape(x, ops::Const(g, std::vector<int32_t>{1, 1})),
+                       ops::Const(g, std::vector<int64_t>{2}), ops::Const(g, std::vector<int64_t>{4, 1}));
+    add = ops::Group(g, {dense.ApplyGrad(x, int64_t{0}), sparse.ApplyIndexedSlicesGrad(row, int64_t{0})}, "add");
+    put = queue.Enqueue({x});
+    take = queue.Dequeue()[0];
+    put_with_check = [&] {
+      const ControlDependencies after(g, {put});
+      return ops::Assert(ops::Less(x, 0.0f), {x});
+    }();
+    counts = {dense.NumAccumulated(), sparse.NumAccumulated(), queue.Size()};
+  }
+  std::vector<int32_t> Counts(Session& session) const {
+    std::vector<int32_t> values;
+    for (const Tensor& count : session.Run(counts)) values.push_back(count.scalar<int32_t>());
+    return values;
+  }
+  Graph g;
+  Output x, take;
+  Node *add = nullptr, *put = nullptr, *put_with_check = nullptr;
+  std::vector<Output> counts;
+};
+
+TEST(ClosureAdditionsTest, AGradientAndAnElementAreAddedOnceForEachClosure) {
+  Additions model;
+  Session session(model.g);
+  const FeedList one = {{model.x, Tensor::Scalar(1.0f)}};
+  for (int run = 0; run < 3; ++run) session.Run(one, {}, {model.add, model.put}, OfClosure(9, 1));
+  EXPECT_EQ(model.Counts(session), (std::vector<int32_t>{1, 1, 1}));
+  session.Run(one, {}, {model.add, model.put}, OfClosure(9, 2));
+  EXPECT_EQ(model.Counts(session), (std::vector<int32_t>{2, 2, 2}));
+  session.Run(one, {}, {model.add});
+  EXPECT_EQ(model.Counts(session), (std::vector<int32_t>{3, 3, 2}));
+}
+
+TEST(ClosureAdditionsTest, AnAdditionIsMadeOnceAlsoIfTheStepFailsAfterwards) {
+  Additions model;
+  Session session(model.g);
+  const FeedList one = {{model.x, Tensor::Scalar(1.0f)}};
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_THROW(session.Run(one, {}, {model.put_with_check}, OfClosure(9, 1)), InvalidArgumentError);
+  }
+  EXPECT_EQ(model.Counts(session)[2], 1);
+}
+
+TEST(ClosureAdditionsTest, AnAdditionThatFailedIsMadeByTheNextAttempt) {
+  Additions model;
+  Session session(model.g);
+  const FeedList one = {{model.x, Tensor::Scalar(1.0f)}};
+  session.Run(one, {}, {model.put});
+  session.Run(one, {}, {model.put});
+  RunOptions late = OfClosure(9, 1);
+  late.timeout = std::chrono::milliseconds(50);
+  EXPECT_THROW(session.Run(one, {}, {model.put}, late), DeadlineExceededError);  // the queue is full
+  session.Run(model.take);
+  session.Run(one, {}, {model.put}, OfClosure(9, 1));
+  EXPECT_EQ(model.Counts(session)[2], 2);
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ Status LocalTask::UnknownExecutable(const ExecutableKey& key) const {
 
 void LocalTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {
   if (const auto executable = Find(key)) executable->CancelStep(step, why);
+  resources_->resources.StepFailed(key.session, step);  // the step may have ended here before it failed elsewhere
 }
 
 std::weak_ptr<Executable> LocalTask::FindInline(const ExecutableKey& key) const {

@@ -140,9 +140,9 @@ StepLimits Master::LimitsOf(const RunOptions& options) const {
   return {options.timeout.count() > 0 ? options.timeout : config_.operation_timeout, config_.late_step};
 }
 
-std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
-                                           StepCall::Done done) const {
-  return std::make_shared<StepCall>(prepared, StepStart(step, options.closure), LimitsOf(options), std::move(done));
+std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, const StepStart& step,
+                                           const RunOptions& options, StepCall::Done done) const {
+  return std::make_shared<StepCall>(prepared, step, LimitsOf(options), std::move(done));
 }
 
 Status Master::Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const {
@@ -152,13 +152,13 @@ Status Master::Failed(const PreparedSignature& prepared, int64_t step, const Sta
 }
 
 std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const FeedValues& feeds,
-                                    const RunOptions& options) {
+                                    const RunOptions& options, const std::shared_ptr<StepTrace>& trace) {
   CheckOpen();
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
   const bool has_timeout = LimitsOf(options).timeout.count() > 0;
   try {
-    if (!has_timeout && !options.closure.valid()) {
+    if (!has_timeout && !options.closure.valid() && trace == nullptr) {
       if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
         const std::vector<int>& arg_feeds = prepared.parts.front().arg_feeds;
         return here->RunInline(step, [&feeds, &arg_feeds](std::vector<Tensor>& args) {
@@ -169,7 +169,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
     // A part that needs nobody else, or runs a loop, would keep this thread from watching the clock until it has run to
     // its end.
     const bool watch_from_outside = has_timeout && (prepared.calls_functions || !prepared.inline_part.expired());
-    const auto call = MakeCall(prepared, step, options, nullptr);
+    const auto call = MakeCall(prepared, {step, options.closure, trace}, options, nullptr);
     call->Start(feeds, watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline);
     return call->Wait();
   } catch (...) {
@@ -181,7 +181,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
 }
 
 void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options,
-                       Done done) {
+                       const std::shared_ptr<StepTrace>& trace, Done done) {
   const StartScope starting(*this);
   CheckFeeds(prepared, feeds);
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
@@ -189,7 +189,7 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   auto ended = [this, &prepared, step, done = std::move(done)](const Status& status, std::vector<Tensor> results) {
     done(status.ok() ? status : Failed(prepared, step, status), std::move(results));
   };
-  const auto call = MakeCall(prepared, step, options, std::move(ended));
+  const auto call = MakeCall(prepared, {step, options.closure, trace}, options, std::move(ended));
   watch_.Add(call);
   call->Start(feeds, Executor::Mode::kDevice);
 }

@@ -32,12 +32,14 @@ class Master {
   const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
                                    const std::vector<Node*>& targets) COHORT_EXCLUDES(build_mu_, mu_);
   // Runs a step, waits for its end, and returns the fetched values. `feeds` must be in the order of the signature.
-  // Throws what Session::Run throws.
-  std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options);
+  // `trace` collects what the nodes do; null: nothing does. Throws what Session::Run throws.
+  std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options,
+                              const std::shared_ptr<StepTrace>& trace);
   // Starts a step. Calls `done` once, on any thread, at the latest during Close. Throws InvalidArgumentError if the
   // number, dtypes or shapes of the feeds do not fit the signature, and FailedPreconditionError if the session is
   // closed. If it throws, it does not call `done`.
-  void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options, Done done);
+  void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options,
+                 const std::shared_ptr<StepTrace>& trace, Done done);
   // Returns the devices of the tasks to which the session has connected.
   std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
   // Cancels the steps that are running, and frees what the tasks hold for this session. Waits until the steps on tasks
@@ -72,8 +74,8 @@ class Master {
   // kOutOfRange, which is the end of the data, returns `status` itself and dumps nothing.
   Status Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const;
   StepLimits LimitsOf(const RunOptions& options) const;
-  std::shared_ptr<StepCall> MakeCall(const PreparedSignature& prepared, int64_t step, const RunOptions& options,
-                                     StepCall::Done done) const;
+  std::shared_ptr<StepCall> MakeCall(const PreparedSignature& prepared, const StepStart& step,
+                                     const RunOptions& options, StepCall::Done done) const;
 
   const Graph& graph_;
   const SessionConfig config_;

@@ -8,6 +8,7 @@
 #include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/execution/step_trace.h"
 #include "cohort/runtime/master.h"
 
 namespace cohort {
@@ -18,6 +19,27 @@ void WarnOfFieldsWithoutEffect(const SessionConfig& config) {
   LogWarning("session", "inter_op_parallelism_threads = ", config.inter_op_parallelism_threads,
              " has no effect: a device runs one kernel at a time; intra_op_parallelism_threads says with how many "
              "threads");
+}
+
+namespace {
+
+// Returns a new trace if the options ask for one, else null.
+std::shared_ptr<StepTrace> TraceFor(const RunOptions& options) {
+  return options.trace_level == TraceLevel::kNoTrace ? nullptr : std::make_shared<StepTrace>();
+}
+
+RunResults ResultsOf(std::vector<Tensor> values, const std::shared_ptr<const std::vector<Output>>& fetches,
+                     const std::shared_ptr<StepTrace>& trace) {
+  RunResults results(std::move(values), fetches);
+  if (trace != nullptr) results.set_run_metadata(std::make_shared<const RunMetadata>(RunMetadata{trace->Take()}));
+  return results;
+}
+
+}  // namespace
+
+const RunMetadata& RunResults::run_metadata() const {
+  static const RunMetadata empty;
+  return metadata_ == nullptr ? empty : *metadata_;
 }
 
 const Tensor& RunResults::operator[](const Output& fetch) const {
@@ -32,7 +54,7 @@ const Tensor& RunResults::operator[](const Output& fetch) const {
 }
 
 RunResults Callable::operator()(const std::vector<Tensor>& feeds) const {
-  return RunResults(prepared_->master->RunStep(*prepared_, feeds, {}), prepared_->fetches);
+  return RunResults(prepared_->master->RunStep(*prepared_, feeds, {}, nullptr), prepared_->fetches);
 }
 
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
@@ -47,7 +69,8 @@ RunResults Session::Run(const FeedList& feeds, const std::vector<Output>& fetche
                         const RunOptions& options) {
   if (interceptor_ != nullptr) return RunIntercepted({feeds, fetches, targets, options});
   const PreparedSignature& prepared = master_->Prepare(feeds, fetches, targets);
-  return RunResults(master_->RunStep(prepared, feeds, options), prepared.fetches);
+  const auto trace = TraceFor(options);
+  return ResultsOf(master_->RunStep(prepared, feeds, options, trace), prepared.fetches, trace);
 }
 
 RunResults Session::RunIntercepted(RunRequest request) {
@@ -56,7 +79,8 @@ RunResults Session::RunIntercepted(RunRequest request) {
   RunResults results;
   try {
     const PreparedSignature& prepared = master_->Prepare(request.feeds, request.fetches, request.targets);
-    results = RunResults(master_->RunStep(prepared, request.feeds, request.options), prepared.fetches);
+    const auto trace = TraceFor(request.options);
+    results = ResultsOf(master_->RunStep(prepared, request.feeds, request.options, trace), prepared.fetches, trace);
   } catch (...) {
     interceptor_->AfterRun(request, Status::FromCurrentException(), {});
     throw;
@@ -91,9 +115,10 @@ void Session::RunAsync(RunRequest request, RunDone done) {
   }
   try {
     const PreparedSignature& prepared = master_->Prepare(kept->feeds, kept->fetches, kept->targets);
-    master_->StartStep(prepared, kept->feeds, kept->options,
-                       [finish, fetches = prepared.fetches](const Status& status, std::vector<Tensor> values) {
-                         (*finish)(status, RunResults(std::move(values), fetches));
+    const auto trace = TraceFor(kept->options);
+    master_->StartStep(prepared, kept->feeds, kept->options, trace,
+                       [finish, trace, fetches = prepared.fetches](const Status& status, std::vector<Tensor> values) {
+                         (*finish)(status, ResultsOf(std::move(values), fetches, trace));
                        });
   } catch (...) {
     (*finish)(Status::FromCurrentException(), {});

@@ -17,6 +17,7 @@
 #include "cohort/device/closure_id.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
+#include "cohort/runtime/step_stats.h"
 
 namespace cohort {
 
@@ -51,11 +52,18 @@ struct COHORT_EXPORT SessionConfig {
 // and Server call it.
 COHORT_EXPORT void WarnOfFieldsWithoutEffect(const SessionConfig& config);
 
+// Whether a run records what its nodes do.
+enum class TraceLevel {
+  kNoTrace,
+  kFullTrace,  // RunResults::run_metadata has each execution of each node, on all tasks
+};
+
 struct COHORT_EXPORT RunOptions {
   std::chrono::milliseconds timeout{0};  // 0: SessionConfig::operation_timeout
   // If it is valid, a task makes each update of the run only if no earlier run of the same closure has made it there.
   // Updates inside of functions are excepted. A ClusterCoordinator sets it.
   ClosureId closure = {};
+  TraceLevel trace_level = TraceLevel::kNoTrace;
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;
@@ -94,12 +102,19 @@ class COHORT_EXPORT RunResults {
   std::vector<Tensor> values() && { return std::move(values_); }
   operator std::vector<Tensor>() const& { return values_; }         // NOLINT(google-explicit-constructor)
   operator std::vector<Tensor>() && { return std::move(values_); }  // NOLINT(google-explicit-constructor)
+  // Returns what the run has recorded, if it was traced (RunOptions::trace_level); else an object without devices.
+  // timeline.h shows it to people.
+  const RunMetadata& run_metadata() const;
+  // Returns the same to be shared, or null if the run was not traced.
+  const std::shared_ptr<const RunMetadata>& shared_run_metadata() const { return metadata_; }
+  void set_run_metadata(std::shared_ptr<const RunMetadata> metadata) { metadata_ = std::move(metadata); }
   // Removes the values from position `size` on. Requires: size <= this->size().
   void Truncate(size_t size) { values_.resize(size); }
 
  private:
   std::vector<Tensor> values_;
   std::shared_ptr<const std::vector<Output>> fetches_;  // may be longer than values_, never shorter
+  std::shared_ptr<const RunMetadata> metadata_;         // null if the run was not traced
 };
 
 // A session calls its interceptor before and after every Session::Run and RunAsync, but not for Callables. The hooks of

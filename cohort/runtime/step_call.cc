@@ -29,8 +29,8 @@ double Seconds(StepCall::Clock::duration time) {
 
 StepCall::StepCall(const PreparedSignature& prepared, const StepStart& step, StepLimits limits, Done done)
     : prepared_(prepared),
+      start_of_parts_(step),
       step_(step.number),
-      closure_(step.closure),
       timeout_(limits.timeout),
       start_(Clock::now()),
       deadline_(After(limits.timeout)),
@@ -58,7 +58,7 @@ void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
     args.reserve(parts[p].arg_feeds.size());
     for (const int feed : parts[p].arg_feeds) args.push_back(feeds[feed]);
     parts[p].task->StartStep(
-        parts[p].key, {step_, closure_}, std::move(args), mode,
+        parts[p].key, start_of_parts_, std::move(args), mode,
         [self, p](const Status& status, std::vector<Tensor> rets) { self->PartDone(p, status, std::move(rets)); });
     // A part that has failed in the meantime may have cancelled this part before it was started.
     if (p > 0) {

@@ -61,8 +61,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   void Finish() COHORT_EXCLUDES(mu_);
 
   const PreparedSignature& prepared_;
+  const StepStart start_of_parts_;
   const int64_t step_;
-  const ClosureId closure_;
   const std::chrono::milliseconds timeout_;
   const Clock::time_point start_;
   const Clock::time_point deadline_;

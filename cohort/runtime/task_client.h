@@ -34,7 +34,8 @@ class TaskClient {
   // has ended, when the task is lost, or when the step was cancelled.
   virtual void StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args, Executor::Mode mode,
                          StepDone done) = 0;
-  // Cancels a step; does nothing if the step is not running. In this process, `done` of StartStep is called when the
+  // Cancels a step that has failed elsewhere, or whose time is over. If the step has ended here, only tells the task's
+  // resources that it has failed (Resource::OnStepFailed). In this process, `done` of StartStep is called when the
   // step has ended. For another process it is called at once, because the task may not answer.
   virtual void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) = 0;
   // Returns the executable if it is in this process and runs_inline() is true. Then the caller can run the steps itself

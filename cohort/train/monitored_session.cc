@@ -51,6 +51,7 @@ void AddArgs(SessionRunArgs args, const SessionRunHook& hook, std::vector<std::s
   request.fetches.insert(request.fetches.end(), args.fetches.begin(), args.fetches.end());
   request.targets.insert(request.targets.end(), args.targets.begin(), args.targets.end());
   request.options.timeout = std::max(request.options.timeout, args.options.timeout);
+  request.options.trace_level = std::max(request.options.trace_level, args.options.trace_level);
 }
 
 }  // namespace
@@ -176,6 +177,7 @@ void MonitoredSession::CallAfterRun(SessionRunContext& context, const RunRequest
           std::vector<Tensor>(results.begin() + begin, results.begin() + end),
           std::make_shared<std::vector<Output>>(request.fetches.begin() + begin, request.fetches.begin() + end));
     }
+    values.results.set_run_metadata(results.shared_run_metadata());
     for (;;) {
       try {
         CallHook(hook, "AfterRun", [&] { hook.AfterRun(context, values); });

@@ -30,6 +30,8 @@
 
 namespace cohort::train {
 
+class TrainingRecord;
+
 // How a MonitoredSession opens its sessions.
 struct COHORT_EXPORT SessionCreatorOptions {
   std::shared_ptr<Scaffold> scaffold;  // null: a Scaffold with the defaults
@@ -39,6 +41,9 @@ struct COHORT_EXPORT SessionCreatorOptions {
   bool allow_mixed_steps = false;  // see PrepareOptions
   // The longest wait of a worker for the chief, and of a recovery for tasks that are lost.
   std::chrono::milliseconds max_wait = std::chrono::hours(2);
+  // A chief waits so long for another session that leads the same training, such as that of a process that was just
+  // killed. It should be longer than the servers' silence_limit.
+  std::chrono::milliseconds chief_wait = std::chrono::seconds(30);
   // This process's server, or null. Not owned; it must outlive the session. A worker that waits asks it whether the
   // chief is lost. After a session without errors the chief calls its AnnounceDone.
   Server* server = nullptr;
@@ -48,11 +53,13 @@ struct COHORT_EXPORT SessionCreatorOptions {
 // kinds. Used by one thread at a time.
 class COHORT_EXPORT SessionCreator {
  public:
-  // Adds a TrainingMarker to `graph`, if there is a master. Requires: the graph is not finalized.
+  // Adds two things to `graph`, if there is a master, beside the global step: a TrainingMarker, and the record
+  // (TrainingRecord), which says which session is the chief's, and what it trains. Requires: the graph is not finalized.
   SessionCreator(Graph& graph, SessionCreatorOptions options);
-  virtual ~SessionCreator() = default;
+  virtual ~SessionCreator();
 
-  // Returns a session whose first step can run. Called again after each recovery. Requires: the scaffold is finalized.
+  // Returns a session whose first step can run. Called again after each recovery. Throws InvalidArgumentError if this
+  // process and the chief do not train the same model in the same way. Requires: the scaffold is finalized.
   virtual std::unique_ptr<Session> CreateSession(const Graph& graph, Coordinator& coordinator) = 0;
   virtual bool is_chief() const = 0;
 
@@ -64,17 +71,21 @@ class COHORT_EXPORT SessionCreator {
 
  protected:
   SessionManagerOptions Waits();
+  // Returns the name of this process for errors: that of its server's task, if it has one.
+  std::string TaskName() const;
   // Remembers the marker of a new session, and returns the session.
   std::unique_ptr<Session> Keep(PreparedSession prepared);
 
  private:
   SessionCreatorOptions options_;
-  TrainingMarker marker_;  // not valid without a master, and if the graph has no variables
+  TrainingMarker marker_;                   // not valid without a master, and if the graph has no variables
+  std::unique_ptr<TrainingRecord> record_;  // null if there is no marker
   int64_t state_ = 0;
 };
 
 // For the process that initializes or restores the model, see SessionManager::PrepareSession. It never replaces values
-// that belong to the training that it continues.
+// that belong to the training that it continues. Only one session at a time leads a training: CreateSession throws
+// AlreadyExistsError, with both tasks, if another one does so for longer than chief_wait.
 class COHORT_EXPORT ChiefSessionCreator final : public SessionCreator {
  public:
   using SessionCreator::SessionCreator;
@@ -210,13 +221,20 @@ struct COHORT_EXPORT MonitoredTrainingSessionOptions {
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);
   int64_t log_step_count_steps = 100;  // steps between two values of global_step/sec; 0: none
   std::chrono::milliseconds max_wait = std::chrono::hours(2);
-  std::string summary_dir;  // "": checkpoint_dir
+  std::chrono::milliseconds chief_wait = std::chrono::seconds(30);  // see SessionCreatorOptions
+  std::string summary_dir;                                          // "": checkpoint_dir
   bool save_graph_def = true;
+  // Whether this process saves the positions of its iterators beside the checkpoints, and restores them in each session
+  // (CheckpointInputPipelineHook). False: the input begins at its start in each session, as in TensorFlow.
+  bool save_input_positions = true;
   Server* server = nullptr;  // see SessionCreatorOptions
 };
 
 // Returns a MonitoredSession for a chief or for another worker. A chief with a folder gets these hooks, in this order:
-// chief_only_hooks, StepCounterHook, SummarySaverHook, CheckpointSaverHook, `hooks`. Another worker gets `hooks`.
+// chief_only_hooks, StepCounterHook, SummarySaverHook, CheckpointSaverHook, CheckpointInputPipelineHook, `hooks`.
+// Another worker gets CheckpointInputPipelineHook and `hooks`. A process gets a CheckpointInputPipelineHook if it has a
+// checkpoint_dir, if the graph has iterators (data::MakeGraphIterator), and if `hooks` has none; a worker also needs
+// `server`, which knows its task. The chief saves its own iterators and those on parameter servers.
 // Throws InvalidArgumentError if both options of a pair are set to more than 0, and what MonitoredSession's constructor
 // throws.
 COHORT_EXPORT MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingSessionOptions& options);

@@ -17,6 +17,7 @@
 #include "cohort/registration.h"
 #include "cohort/train/device_setter.h"
 #include "cohort/train/hooks/hooks.h"
+#include "cohort/train/training_record.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort::train {
@@ -304,6 +305,87 @@ TEST_F(MonitoredClusterTest, AMisspeltTargetIsAnsweredWithTheRightOne) {
   EXPECT_THAT(MessageOf<NotFoundError>(
                   [&] { (void)MonitoredTrainingSession(model.graph, {.master = "grpc/192.168.1.12:2222"}); }),
               HasSubstr("did you mean \"grpc://192.168.1.12:2222\""));
+}
+
+TEST_F(MonitoredClusterTest, ASecondChiefIsRefusedByTheNameOfTheFirst) {
+  MonitoredTrainingSessionOptions options = Options(0);
+  options.server = &cluster_.server("worker", 0);
+  Counter model(Setter());
+  MonitoredSession first = MonitoredTrainingSession(model.graph, options);
+  options = Options(1);
+  options.is_chief = true;
+  options.server = &cluster_.server("worker", 1);
+  options.chief_wait = std::chrono::milliseconds(300);
+  Counter other(Setter());
+  EXPECT_THAT(MessageOf<AlreadyExistsError>([&] { (void)MonitoredTrainingSession(other.graph, options); }),
+              AllOf(HasSubstr("expected one chief"), HasSubstr("/job:worker/task:0"), HasSubstr("/job:worker/task:1")));
+  // The first one was not disturbed.
+  for (int i = 0; i < 3; ++i) first.Run(model.train);
+  EXPECT_EQ(first.Run(model.w.value()).scalar<float>(), 3);
+  first.Close();
+  // When it has ended, there may be another one.
+  options.chief_wait = std::chrono::seconds(60);
+  Counter third(Setter());
+  MonitoredSession next = MonitoredTrainingSession(third.graph, options);
+  next.Run(third.train);
+  next.Close();
+}
+
+TEST_F(MonitoredClusterTest, ANewChiefWithAnotherModelOfThisTrainingIsRefused) {
+  {
+    Counter model(Setter());
+    AddTrainingSetting(model.graph, "the number of replicas", 2);
+    MonitoredTrainingSession(model.graph, Options(0)).Close();
+  }
+  Counter model(Setter());
+  AddTrainingSetting(model.graph, "the number of replicas", 3);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { (void)MonitoredTrainingSession(model.graph, Options(0)); }),
+              AllOf(HasSubstr("the number of replicas is 3"), HasSubstr("and 2 in the latest chief"),
+                    HasSubstr("start the parameter servers and all workers again")));
+}
+
+TEST_F(MonitoredClusterTest, WithoutAChiefTheWaitEndsAndNamesTheVariables) {
+  MonitoredTrainingSessionOptions options = Options(1);
+  options.max_wait = std::chrono::milliseconds(500);
+  Counter model(Setter());
+  EXPECT_THAT(MessageOf<DeadlineExceededError>([&] { (void)MonitoredTrainingSession(model.graph, options); }),
+              AllOf(HasSubstr("chief"), HasSubstr("global_step"), HasSubstr("w")));
+}
+
+TEST_F(MonitoredClusterTest, AWorkerWithAnotherModelIsRefused) {
+  Counter model(Setter());
+  MonitoredSession chief = MonitoredTrainingSession(model.graph, Options(0));
+  Counter larger(Setter());
+  {
+    const DeviceScope scope(larger.graph, Setter());
+    ops::GetVariable(larger.graph, "second", Shape{3}, DType::kFloat32, initializers::Zeros());
+  }
+  // It does not wait until max_wait for a value that the chief will never give.
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { (void)MonitoredTrainingSession(larger.graph, Options(1)); }),
+              AllOf(HasSubstr("variable second is float32[3] in"), HasSubstr("missing in the chief"),
+                    HasSubstr(cluster_.target("worker", 0)), HasSubstr(cluster_.target("worker", 1))));
+  chief.Close();
+}
+
+TEST(MonitoredSessionTest, AWorkerOfAClusterWithoutParameterServersIsRefused) {
+  LocalCluster cluster({{"worker", 2}});
+  const MonitoredTrainingSessionOptions options{
+      .master = cluster.target("worker", 1), .is_chief = false, .server = &cluster.server("worker", 1)};
+  Counter model(ReplicaDeviceSetter({.worker_device = "/job:worker/task:1", .cluster = cluster.spec()}));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { (void)MonitoredTrainingSession(model.graph, options); }),
+              AllOf(HasSubstr("w"), HasSubstr("ReplicaDeviceSetter"), HasSubstr("parameter servers")));
+}
+
+TEST(MonitoredSessionTest, AFeedOfAHookAndOfTheProgramIsRefusedByBothNames) {
+  Counter model;
+  const Output x = ops::Placeholder(model.graph, DType::kFloat32, Shape{}, "x");
+  const auto feeds = [x] { return FeedList{{x, Tensor::Scalar(1.0f)}}; };
+  {
+    MonitoredSession session = MonitoredTrainingSession(model.graph, {.hooks = {std::make_shared<FeedFnHook>(feeds)}});
+    EXPECT_EQ(session.Run(x).scalar<float>(), 1);
+    EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(feeds(), {x}); }),
+                AllOf(HasSubstr("x:0 is fed by the program"), HasSubstr("the hook FeedFnHook")));
+  }
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/graph_iterator.h"
 #include "cohort/train/hooks/hooks.h"
+#include "cohort/train/hooks/input_pipeline_hook.h"
 #include "cohort/train/monitored_session.h"
 
 namespace cohort::train {
@@ -30,7 +32,25 @@ Every Resolve(const std::string& what, std::optional<int64_t> steps, std::option
 
 bool IsOn(const Every& every) { return every.steps.has_value() || every.interval.has_value(); }
 
-Hooks HooksOfChief(const MonitoredTrainingSessionOptions& options, const std::shared_ptr<Scaffold>& scaffold) {
+// Adds the hook that saves positions of input, if this process needs one.
+void AddInputHook(const Graph& graph, const MonitoredTrainingSessionOptions& options, Hooks* hooks) {
+  if (!options.save_input_positions || options.checkpoint_dir.empty()) return;
+  if (!options.is_chief && options.server == nullptr) return;
+  if (data::GraphIteratorHandles(graph).empty()) return;
+  for (const Hooks* given : {&options.hooks, &options.chief_only_hooks}) {
+    for (const auto& hook : *given) {
+      if (std::dynamic_pointer_cast<CheckpointInputPipelineHook>(hook) != nullptr) return;
+    }
+  }
+  const Server* server = options.server;
+  hooks->push_back(std::make_shared<CheckpointInputPipelineHook>(CheckpointInputPipelineHook::Options{
+      .checkpoint_dir = options.checkpoint_dir,
+      .task = server == nullptr ? "" : StrCat("/job:", server->job(), "/task:", server->task()),
+      .is_chief = options.is_chief}));
+}
+
+Hooks HooksOfChief(const Graph& graph, const MonitoredTrainingSessionOptions& options,
+                   const std::shared_ptr<Scaffold>& scaffold) {
   const Every checkpoints = Resolve("save_checkpoint", options.save_checkpoint_steps, options.save_checkpoint_interval,
                                     {.interval = std::chrono::minutes(10)});
   const Every summaries =
@@ -56,6 +76,7 @@ Hooks HooksOfChief(const MonitoredTrainingSessionOptions& options, const std::sh
                                      .scaffold = scaffold,
                                      .save_graph_def = options.save_graph_def,
                                      .summary_writer = summary_dir == options.checkpoint_dir ? writer : nullptr}));
+    AddInputHook(graph, options, &hooks);
   }
   hooks.insert(hooks.end(), options.hooks.begin(), options.hooks.end());
   return hooks;
@@ -70,13 +91,16 @@ MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingS
       .config = options.config,
       .checkpoint_dir = options.checkpoint_dir,
       .max_wait = options.max_wait,
+      .chief_wait = options.chief_wait,
       .server = options.server};
-  MonitoredSessionOptions session{.hooks = options.hooks, .stop_grace = options.stop_grace};
+  MonitoredSessionOptions session{.hooks = {}, .stop_grace = options.stop_grace};
   if (!options.is_chief) {
+    AddInputHook(graph, options, &session.hooks);
+    session.hooks.insert(session.hooks.end(), options.hooks.begin(), options.hooks.end());
     return MonitoredSession(graph, std::make_unique<WorkerSessionCreator>(graph, std::move(creator)),
                             std::move(session));
   }
-  session.hooks = HooksOfChief(options, creator.scaffold);
+  session.hooks = HooksOfChief(graph, options, creator.scaffold);
   session.writes = !options.checkpoint_dir.empty() || !options.summary_dir.empty();
   return MonitoredSession(graph, std::make_unique<ChiefSessionCreator>(graph, std::move(creator)), std::move(session));
 }

@@ -3,8 +3,10 @@
 
 #include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/train/clock.h"
 #include "cohort/train/monitored_session.h"
+#include "cohort/train/training_record.h"
 
 namespace cohort::train {
 namespace {
@@ -16,13 +18,29 @@ constexpr std::chrono::seconds kLook{10};  // a worker's longest wait for a task
 SessionCreator::SessionCreator(Graph& graph, SessionCreatorOptions options) : options_(std::move(options)) {
   if (options_.scaffold == nullptr) options_.scaffold = std::make_shared<Scaffold>();
   options_.config.connect_timeout = std::min(options_.config.connect_timeout, options_.max_wait);
-  // Without a master no variable outlives its session.
-  if (!options_.master.empty()) marker_ = TrainingMarker(graph);
+  if (options_.master.empty()) return;  // without a master no variable outlives its session
+  marker_ = TrainingMarker(graph);
+  if (marker_.valid()) record_ = std::make_unique<TrainingRecord>(graph);
+}
+
+SessionCreator::~SessionCreator() = default;
+
+std::string SessionCreator::TaskName() const {
+  const Server* server = options_.server;
+  if (server == nullptr) return StrCat("the client of ", options_.master);
+  return StrCat("/job:", server->job(), "/task:", server->task());
 }
 
 SessionManagerOptions SessionCreator::Waits() {
   SessionManagerOptions waits{.max_wait = options_.max_wait};
-  if (marker_.valid()) waits.marker = &marker_;
+  if (record_ != nullptr) {
+    waits.marker = &marker_;
+    waits.session_is_ready = [this](Session& session) { return record_->AgreesWithChief(session, TaskName()); };
+    waits.lead = [this](Session& session, bool holds_this_training) {
+      if (holds_this_training) record_->CheckAgainstPredecessor(session, TaskName());
+      record_->Hold(session, TaskName(), options_.chief_wait);
+    };
+  }
   if (options_.server == nullptr) return waits;
   waits.check_chief = [server = options_.server] {
     if (server->training_done()) {
@@ -51,6 +69,8 @@ std::unique_ptr<Session> SessionCreator::Keep(PreparedSession prepared) {
 }
 
 std::unique_ptr<Session> WorkerSessionCreator::CreateSession(const Graph& graph, Coordinator& coordinator) {
+  // The task of another server's target may well be what the workers share.
+  if (options().master.empty() || options().server != nullptr) CheckDevicesOfVariables(graph, "monitored session");
   const SessionManagerOptions waits = Waits();
   const SessionManager manager(graph, scaffold(), coordinator, waits);
   const auto deadline = DeadlineAfter(options().max_wait);

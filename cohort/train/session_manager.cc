@@ -141,7 +141,11 @@ SessionManager::Found SessionManager::Look(Session& session, const PrepareOption
 PreparedSession SessionManager::PrepareSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
   auto session = std::make_unique<Session>(graph_, target, config);
-  const Found found = Look(*session, options);
+  Found found = Look(*session, options);
+  if (options_.lead) {
+    options_.lead(*session, found.of_this_training && found.missing.empty());
+    found = Look(*session, options);  // another chief may have led until now
+  }
   if (found.of_this_training && found.missing.empty()) {
     LogInfo("session manager", "The variables hold this training", AtStep(found.step),
             ": nothing is restored, and no step is lost");
@@ -177,7 +181,9 @@ PreparedSession SessionManager::RecoverSession(const std::string& target, const 
 
 std::string SessionManager::ReasonToWait(Session& session, int64_t* marker) const {
   const std::vector<std::string> missing = scaffold_.Missing(session, /*with_local=*/false);
+  const bool ready = options_.session_is_ready == nullptr || options_.session_is_ready(session);
   if (!missing.empty()) return "These have no value, which the chief should have given them: " + Listed(missing);
+  if (!ready) return "The variables are those of another training, and no chief has come";
   if (options_.marker == nullptr) return "";
   const std::optional<int64_t> seen = options_.marker->Read(session);
   if (seen == 0) return "The chief has begun to give the variables their values, and has not ended";

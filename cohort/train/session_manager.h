@@ -30,6 +30,13 @@ struct COHORT_EXPORT SessionManagerOptions {
   std::function<void()> check_chief;
   // The marker of the graph. Not owned. Null: the chief never goes on with variables that it finds.
   TrainingMarker* marker = nullptr;
+  // PrepareSession calls it after its first look at the variables, before it changes any. `holds_this_training` says
+  // whether it will go on with them. It may wait for another chief, after which PrepareSession looks again. Throws what
+  // PrepareSession shall throw. Null: not called.
+  std::function<void(Session& session, bool holds_this_training)> lead;
+  // WaitForSession calls it with its session after each look at the variables. It goes on waiting if this returns
+  // false, and throws what this throws. Null: true.
+  std::function<bool(Session&)> session_is_ready;
 };
 
 // The checkpoints that PrepareSession and RecoverSession may restore.

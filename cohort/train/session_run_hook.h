@@ -18,10 +18,12 @@ struct COHORT_EXPORT SessionRunArgs {
   std::vector<Output> fetches;
   FeedList feeds;
   std::vector<Node*> targets;
-  RunOptions options;  // the run gets the longest of all timeouts; 0 asks for none
+  // The run gets the longest of all timeouts (0 asks for none), and is traced if one hook, or the program, asks for it.
+  // `closure` is ignored.
+  RunOptions options;
 };
 
-// The values that a hook has asked for in BeforeRun.
+// The values that a hook has asked for in BeforeRun. If the run was traced, results.run_metadata() has the trace.
 struct COHORT_EXPORT SessionRunValues {
   RunResults results;
 };

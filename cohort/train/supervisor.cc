@@ -12,23 +12,12 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/train/clock.h"
+#include "cohort/train/training_record.h"
 
 namespace cohort::train {
 namespace {
 
 constexpr int kRatesLogged = 10;  // later ones only go to the event file
-
-void CheckDevices(const Graph& graph) {
-  std::vector<std::string> without;
-  for (const VariableInfo* variable : graph.variables()) {
-    if (!variable->local && variable->handle.node->device().empty()) without.push_back(variable->name);
-  }
-  if (without.empty()) return;
-  throw InvalidArgumentError(
-      StrCat("[supervisor] expected a device for each variable of a worker that is not chief, so that "
-             "all workers share them; these have none: ",
-             StrJoin(without, ", "), "; build the model in DeviceScope(graph, ReplicaDeviceSetter(...))"));
-}
 
 // Returns whether a variable has a device, so that it may lie in a task that outlives this process.
 bool SharesVariables(const Graph& graph) {
@@ -64,7 +53,7 @@ Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
           StrCat("[supervisor] expected ", name, " of at least 0 (0: never); got ", interval.count(), " ms"));
     }
   }
-  if (!options_.is_chief) CheckDevices(graph);
+  if (!options_.is_chief) CheckDevicesOfVariables(graph, "supervisor");
   if (SharesVariables(graph)) marker_ = TrainingMarker(graph);
   scaffold_.Finalize(graph_, writes());
 }

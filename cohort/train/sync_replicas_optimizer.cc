@@ -15,6 +15,7 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/step_clock.h"
 #include "cohort/train/sync_replicas_hook.h"
+#include "cohort/train/training_record.h"
 
 namespace cohort::train {
 SyncReplicasOptimizer::SyncReplicasOptimizer(Optimizer& optimizer, const SyncReplicasOptions& options)
@@ -98,6 +99,10 @@ Node* SyncReplicasOptimizer::ApplyGradients(const std::vector<GradientAndVariabl
   if (gradients.empty()) throw InvalidArgumentError("[train/sync replicas] Must supply at least one variable");
   parts_ = std::make_shared<SyncReplicasParts>();
   parts_->global_step = global_step;
+  Graph& graph = global_step.graph();
+  AddTrainingSetting(graph, "SyncReplicasOptimizer's staleness", options_.staleness);
+  AddTrainingSetting(graph, "SyncReplicasOptimizer's replicas_to_aggregate", options_.replicas_to_aggregate);
+  AddTrainingSetting(graph, "SyncReplicasOptimizer's total_num_replicas", total_num_replicas_);
   MakeLocalStep(global_step.graph());
   return options_.staleness == 0 ? ApplyMeans(gradients) : ApplyOnArrival(gradients);
 }

@@ -30,6 +30,7 @@ namespace cohort::train {
 namespace {
 
 using cohort::testing::LocalCluster;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -75,7 +76,8 @@ struct SyncWorker {
     session.reset(new MonitoredSession(
         MonitoredTrainingSession(graph, {.master = cluster == nullptr ? "" : cluster->target("worker", index),
                                          .is_chief = index == 0,
-                                         .hooks = {hook}})));
+                                         .hooks = {hook},
+                                         .max_wait = max_wait})));
     return *this;
   }
   void Step(float value) { session->Run({{x, Tensor::Scalar(value)}}, {}, {train}, kSyncPatience); }
@@ -96,6 +98,7 @@ struct SyncWorker {
   std::unique_ptr<SyncReplicasOptimizer> sync;
   Node* train = nullptr;
   std::shared_ptr<SessionRunHook> hook;
+  std::chrono::milliseconds max_wait = std::chrono::minutes(2);
   std::unique_ptr<MonitoredSession> session;
 };
 
@@ -379,6 +382,55 @@ TEST(SyncReplicasTest, LogsItsNumbers) {
   const SyncReplicasOptimizer sync(sgd, {.replicas_to_aggregate = 2, .total_num_replicas = 3});
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("SyncReplicasV2: replicas_to_aggregate=2; total_num_replicas=3"));
+}
+
+TEST(SyncReplicasTest, TheTokenOfAStepThatFailsReturns) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  SyncWorker chief(&cluster, 0, {.replicas_to_aggregate = 2});
+  SyncWorker worker(&cluster, 1, {.replicas_to_aggregate = 2});
+  Node* fails = nullptr;
+  {
+    // Fails on the worker, when the part of the parameter server, with the token, has ended.
+    const DeviceScope scope(worker.graph, "/job:worker/task:1");
+    const ControlDependencies after(worker.graph, {worker.train});
+    fails = ops::Assert(ops::Less(worker.x, 0.0f), {worker.x});
+  }
+  chief.Open();
+  worker.Open();
+  std::future<void> first = chief.StepLater(1);
+  EXPECT_THROW(worker.session->Run({{worker.x, Tensor::Scalar(3.0f)}}, {}, {fails}, kSyncPatience),
+               InvalidArgumentError);
+  first.get();
+  EXPECT_EQ(chief.global_step(), 1);
+  EXPECT_EQ(chief.num_tokens(), 1);  // of two tokens the chief holds one
+  // With the lost token this step would wait for ever.
+  worker.Step(5);
+  std::future<void> second = chief.StepLater(1);
+  worker.Step(3);
+  second.get();
+  EXPECT_EQ(chief.global_step(), 2);
+}
+
+TEST(SyncReplicasTest, WorkersWithOtherNumbersAreRefused) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  SyncWorker chief(&cluster, 0, {.replicas_to_aggregate = 2});
+  chief.Open();
+  SyncWorker other_number(&cluster, 1, {.replicas_to_aggregate = 3});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { other_number.Open(); }),
+              AllOf(HasSubstr("replicas_to_aggregate is 3 in "), HasSubstr("2 in the chief"),
+                    HasSubstr(cluster.target("worker", 0)), HasSubstr(cluster.target("worker", 1))));
+  SyncWorker other_total(&cluster, 1, {.replicas_to_aggregate = 2, .total_num_replicas = 5});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { other_total.Open(); }),
+              AllOf(HasSubstr("total_num_replicas is 5"), HasSubstr("and 2 in")));
+  SyncWorker asynchronous(&cluster, 1, {.staleness = 4}, /*num_tokens=*/-1);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { asynchronous.Open(); }), HasSubstr("SyncReplicasOptimizer's"));
+  SyncWorker same(&cluster, 1, {.replicas_to_aggregate = 2});
+  same.Open();
+  // Without a chief that is there, another one may come, so the worker waits. A chief that would go on is refused.
+  chief.session->Close();
+  SyncWorker another(&cluster, 1, {.replicas_to_aggregate = 3});
+  another.max_wait = std::chrono::milliseconds(300);
+  EXPECT_THAT(MessageOf<DeadlineExceededError>([&] { another.Open(); }), HasSubstr("another training"));
 }
 
 }  // namespace

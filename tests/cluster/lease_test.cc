@@ -71,7 +71,7 @@ class LeaseTest : public ::testing::TestWithParam<std::string> {
     ASSERT_EQ(node_->local_task()->num_executables(), 1u);
   }
   Status Step() {
-    connection_->Send(EncodeStartStep({kKey, static_cast<int64_t>(received_)}, {}, {}));
+    connection_->Send(EncodeStartStep({kKey, static_cast<int64_t>(received_)}, received_, {}));
     return DecodeStepDone(handler_.Messages(++received_).back()).status;
   }
 

@@ -5,6 +5,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +48,48 @@ TEST(LocalExamplesTest, APredictorServesSeveralThreads) {
   EXPECT_EQ(NumberBehind(program.out(), "were served "), 4 * 4226) << program.out();
   // Half of the points are in each class.
   EXPECT_GE(NumberBehind(program.out(), "right: "), 0.9) << program.out();
+}
+
+std::string RunTowers(const std::vector<std::string>& flags, const std::function<void()>& in_child = nullptr) {
+  std::vector<std::string> command{MULTI_DEVICE_TOWERS_PROGRAM};
+  command.insert(command.end(), flags.begin(), flags.end());
+  LaunchedProgram program(command, in_child);
+  EXPECT_EQ(program.Wait(), 0) << program.err();
+  return program.out();
+}
+
+TEST(MultiDeviceTowersTest, TowersOnDevicesOfTheirOwnMakeTheUpdatesOfOneLargerBatch) {
+  // The guide has these before its commands.
+  const auto hide_gpus = [] { setenv("CUDA_VISIBLE_DEVICES", "", 1); };
+  const auto first_gpu = [] { setenv("CUDA_VISIBLE_DEVICES", "0", 1); };
+  const std::string three = RunTowers({"--towers=3", "--batch_size=20"}, hide_gpus);
+  const std::string one = RunTowers({"--towers=1", "--batch_size=60"}, first_gpu);
+  EXPECT_THAT(three, AllOf(HasSubstr("tower 0 is on /device:CPU:1\n"), HasSubstr("tower 2 is on /device:CPU:3\n")));
+  EXPECT_NEAR(NumberBehind(three, "weight: "), 2, 0.1) << three;
+  EXPECT_NEAR(NumberBehind(three, "biase: "), 10, 0.1) << three;
+  // Both see the same points. Only the order in which floats are added differs.
+  EXPECT_NEAR(NumberBehind(three, "weight: "), NumberBehind(one, "weight: "), 1e-4);
+  EXPECT_NEAR(NumberBehind(three, "biase: "), NumberBehind(one, "biase: "), 1e-4);
+}
+
+TEST(MultiDeviceTowersTest, TheTimelineShowsEachTowerOnItsDeviceAndTheUpdatesOnTheFirst) {
+  const TempFolder folder;
+  const std::string path = folder / "timeline.json";
+  RunTowers({"--towers=2", "--steps=3", "--timeline=" + path});
+  std::ifstream file(path);
+  const auto timeline = nlohmann::json::parse(file);
+  std::map<int, std::string> rows;
+  std::map<std::string, std::set<std::string>> rows_of_op;
+  for (const auto& event : timeline.at("traceEvents")) {
+    if (event.at("ph") == "M") rows[event.at("pid")] = event.at("args").at("name");
+  }
+  for (const auto& event : timeline.at("traceEvents")) {
+    if (event.at("ph") == "X") rows_of_op[event.at("name")].insert(rows.at(event.at("pid")));
+  }
+  const std::string task = "/job:localhost/replica:0/task:0/device:CPU:";
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows_of_op["ResourceApplyGradientDescent"], (std::set<std::string>{task + "0"}));
+  EXPECT_EQ(rows_of_op["Mean"], (std::set<std::string>{task + "1", task + "2"}));
 }
 
 struct TrainingEnd {

@@ -181,6 +181,18 @@ void AddStepClockCases(std::vector<OpCase>& cases) {
   }
 }
 
+void AddChiefRecordCases(std::vector<OpCase>& cases) {
+  for (const char* op : {"ChiefRecord", "ChiefRecordHold", "ChiefRecordRead"}) {
+    cases.push_back(Local(op, "one", {Tensor::Scalar(std::string("task")), Tensor::Scalar(std::string("model"))},
+                          [](Graph& graph, const Outputs& in) {
+                            const Output record = ops::ChiefRecord(graph);
+                            const ControlDependencies held(graph, {ops::ChiefRecordHold(record, in[0], in[1])});
+                            const ops::ChiefRecordText text = ops::ChiefRecordRead(record);
+                            return Outputs{text.holder, text.description};
+                          }));
+  }
+}
+
 }  // namespace
 
 void AddDataFlowCases(std::vector<OpCase>& cases) {
@@ -188,6 +200,7 @@ void AddDataFlowCases(std::vector<OpCase>& cases) {
   AddNamedAccumulatorCases(cases);
   AddAccumulatorCases(cases);
   AddStepClockCases(cases);
+  AddChiefRecordCases(cases);
 }
 
 }  // namespace cohort::testing

@@ -93,7 +93,7 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "RandomShuffleQueueV2 ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated "
       "ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
       "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator "
-      "StepClock StepClockJoin StepClockTakeStaleness StepClockTick "
+      "ChiefRecord ChiefRecordHold ChiefRecordRead StepClock StepClockJoin StepClockTakeStaleness StepClockTick "
       // The op stops the gradient on purpose.
       "StopGradient "
       // The ops belong to groups: a gradient would belong to the whole group, and not to the graph of one member.

@@ -14,7 +14,7 @@ FOREIGN = re.compile(
 PUBLIC_OF_LAYER = {
     "cohort/device/": {"client_id.h", "closure_id.h", "device_attributes.h", "logical_devices.h", "update_observer.h"},
     "cohort/backends/": set(),
-    "cohort/runtime/": {"debugging.h", "session.h"},
+    "cohort/runtime/": {"debugging.h", "session.h", "step_stats.h", "timeline.h"},
     "cohort/collective/": set(),
 }
 

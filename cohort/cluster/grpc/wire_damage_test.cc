@@ -106,9 +106,10 @@ std::map<std::string, Case> Cases() {
   cases["registered"] = {header(EncodeRegistered(1, Status(Code::kAborted, "why"))), [](const std::string& bytes) {
                            DecodeRegistered(WithHeader(MessageKind::kRegistered, bytes));
                          }};
-  cases["start step"] = {header(EncodeStartStep(ref, {9, 5, 3}, {})),
+  cases["start step"] = {header(EncodeStartStep(ref, {7, {9, 5, 3}}, {})),
                          [](const std::string& bytes) { DecodeStartStep(WithHeader(MessageKind::kStartStep, bytes)); }};
-  cases["step done"] = {header(EncodeStepDone(ref, Status(Code::kAborted, "why"), {})),
+  const StepStats stats{{{"/job:ps/replica:0/task:0/device:CPU:0", {{"b", "Add", {"a"}, "", 1, 2, 3, 4}}, 5}}};
+  cases["step done"] = {header(EncodeStepDone(ref, Status(Code::kAborted, "why"), {}, stats)),
                         [](const std::string& bytes) { DecodeStepDone(WithHeader(MessageKind::kStepDone, bytes)); }};
   cases["values"] = {header(EncodeValues(ref, {{3, Tensor::Scalar(1.0f)}, {4, Tensor::Scalar(1.0f)}})),
                      [](const std::string& bytes) { DecodeValues(WithHeader(MessageKind::kValues, bytes, 2)); }};

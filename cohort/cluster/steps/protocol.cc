@@ -46,6 +46,56 @@ void Put(WireWriter& out, const StepRef& ref) {
   out.Varint(static_cast<uint64_t>(ref.step));
 }
 
+void Put(WireWriter& out, const NodeExecStats& node) {
+  out.String(node.node_name);
+  out.String(node.op);
+  out.Varint(node.inputs.size());
+  for (const std::string& input : node.inputs) out.String(input);
+  out.String(node.transfer);
+  out.Varint(static_cast<uint64_t>(node.all_start_nanos));
+  out.Varint(static_cast<uint64_t>(node.all_end_rel_nanos));
+  out.Varint(static_cast<uint64_t>(node.output_bytes));
+  out.Varint(node.thread_id);
+}
+
+NodeExecStats GetNodeStats(WireReader& in) {
+  NodeExecStats node;
+  node.node_name = in.String();
+  node.op = in.String();
+  const uint64_t inputs = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < inputs; ++i) node.inputs.push_back(in.String());
+  node.transfer = in.String();
+  node.all_start_nanos = static_cast<int64_t>(in.Varint(INT64_MAX));
+  node.all_end_rel_nanos = static_cast<int64_t>(in.Varint(INT64_MAX));
+  node.output_bytes = static_cast<int64_t>(in.Varint(INT64_MAX));
+  node.thread_id = static_cast<uint32_t>(in.Varint(UINT32_MAX));
+  return node;
+}
+
+void Put(WireWriter& out, const StepStats& stats) {
+  out.Varint(stats.dev_stats.size());
+  for (const DeviceStepStats& device : stats.dev_stats) {
+    out.String(device.device);
+    out.Varint(static_cast<uint64_t>(device.num_dropped));
+    out.Varint(device.node_stats.size());
+    for (const NodeExecStats& node : device.node_stats) Put(out, node);
+  }
+}
+
+StepStats GetStepStats(WireReader& in) {
+  StepStats stats;
+  const uint64_t devices = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < devices; ++i) {
+    DeviceStepStats device;
+    device.device = in.String();
+    device.num_dropped = static_cast<int64_t>(in.Varint(INT64_MAX));
+    const uint64_t nodes = in.Varint(kMaxCount);
+    for (uint64_t j = 0; j < nodes; ++j) device.node_stats.push_back(GetNodeStats(in));
+    stats.dev_stats.push_back(std::move(device));
+  }
+  return stats;
+}
+
 StepRef GetRef(WireReader& in) {
   StepRef ref;
   ref.key = GetKey(in);
@@ -160,7 +210,8 @@ RegisteredReply DecodeRegistered(const Message& message) {
   return reply;
 }
 
-Message EncodeStartStep(const StepRef& ref, const ClosureId& closure, std::vector<Tensor> args) {
+Message EncodeStartStep(const StepRef& ref, const StepStart& start, std::vector<Tensor> args) {
+  const ClosureId& closure = start.closure;
   WireWriter out;
   Put(out, ref);
   out.Fixed64(closure.coordinator);
@@ -168,6 +219,7 @@ Message EncodeStartStep(const StepRef& ref, const ClosureId& closure, std::vecto
     out.Varint(static_cast<uint64_t>(closure.number));
     out.Varint(static_cast<uint64_t>(closure.lowest));
   }
+  out.Varint(start.trace != nullptr ? 1 : 0);
   return Make(MessageKind::kStartStep, out, std::move(args));
 }
 
@@ -180,14 +232,16 @@ StartStepMessage DecodeStartStep(const Message& message) {
     start.closure.number = static_cast<int64_t>(in.Varint(INT64_MAX));
     start.closure.lowest = static_cast<int64_t>(in.Varint(INT64_MAX));
   }
+  start.traced = in.Varint(1) == 1;
   in.ExpectEnd();
   return start;
 }
 
-Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets) {
+Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets, const StepStats& stats) {
   WireWriter out;
   Put(out, ref);
   PutStatus(out, status);
+  Put(out, stats);
   return Make(MessageKind::kStepDone, out, std::move(rets));
 }
 
@@ -196,6 +250,7 @@ StepDoneMessage DecodeStepDone(const Message& message) {
   StepDoneMessage done;
   done.ref = GetRef(in);
   done.status = GetStatus(in);
+  done.stats = GetStepStats(in);
   in.ExpectEnd();
   return done;
 }
@@ -233,7 +288,14 @@ Message EncodeCancelStep(const StepRef& ref, const Status& why) {
   return Make(MessageKind::kCancelStep, out);
 }
 
-StepDoneMessage DecodeCancelStep(const Message& message) { return DecodeStepDone(message); }
+CancelStepMessage DecodeCancelStep(const Message& message) {
+  WireReader in(message.header);
+  CancelStepMessage cancel;
+  cancel.ref = GetRef(in);
+  cancel.why = GetStatus(in);
+  in.ExpectEnd();
+  return cancel;
+}
 
 Message EncodeCloseSession(uint64_t session) {
   WireWriter out;

@@ -9,10 +9,11 @@
 #include "cohort/cluster/transport.h"
 #include "cohort/device/device.h"
 #include "cohort/runtime/execution/executable.h"
+#include "cohort/runtime/step_stats.h"
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 8;
+inline constexpr int32_t kProtocolVersion = 9;
 
 // The kinds of messages of the step protocol. Requests go from a master to a task, replies the other way. Two
 // exceptions: kValues go between tasks that run a step; kTrainingDone goes from the chief to every other task.
@@ -48,7 +49,7 @@ Message EncodeListDevices(uint64_t request);
 Message EncodeDevices(uint64_t request, const std::vector<DeviceAttributes>& devices);
 // What the header of an EncodeDevices message says. In the same way, RegisterRequest, RegisteredReply, StepDoneMessage
 // and ValuesMessage say what the header of an EncodeRegister, EncodeRegistered, EncodeStepDone and EncodeValues message
-// says. StepDoneMessage is also used for EncodeCancelStep. Decode functions leave the tensors in Message::tensors.
+// says. Decode functions leave the tensors in Message::tensors.
 struct DevicesReply {
   uint64_t request = 0;
   std::vector<DeviceAttributes> devices;
@@ -70,16 +71,20 @@ struct RegisteredReply {
 };
 RegisteredReply DecodeRegistered(const Message& message);
 
-Message EncodeStartStep(const StepRef& ref, const ClosureId& closure, std::vector<Tensor> args);
+// Of `start` the message has the closure, and whether the step is traced.
+Message EncodeStartStep(const StepRef& ref, const StepStart& start, std::vector<Tensor> args);
 struct StartStepMessage {
   StepRef ref;
   ClosureId closure;
+  bool traced = false;
 };
 StartStepMessage DecodeStartStep(const Message& message);
-Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets);
+// `stats` is empty if the step was not traced.
+Message EncodeStepDone(const StepRef& ref, const Status& status, std::vector<Tensor> rets, const StepStats& stats = {});
 struct StepDoneMessage {
   StepRef ref;
   Status status;
+  StepStats stats;
 };
 StepDoneMessage DecodeStepDone(const Message& message);
 Message EncodeValues(const StepRef& ref, std::vector<EdgeValue> values);
@@ -89,7 +94,11 @@ struct ValuesMessage {
 };
 ValuesMessage DecodeValues(const Message& message);
 Message EncodeCancelStep(const StepRef& ref, const Status& why);
-StepDoneMessage DecodeCancelStep(const Message& message);
+struct CancelStepMessage {
+  StepRef ref;
+  Status why;
+};
+CancelStepMessage DecodeCancelStep(const Message& message);
 Message EncodeCloseSession(uint64_t session);
 uint64_t DecodeCloseSession(const Message& message);
 Message EncodeResetContainer(const std::string& container);

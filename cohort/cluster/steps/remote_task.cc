@@ -4,6 +4,7 @@
 
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/execution/step_trace.h"
 
 namespace cohort {
 namespace {
@@ -91,13 +92,13 @@ void RemoteTask::StartStep(const ExecutableKey& key, const StepStart& step, std:
   {
     MutexLock lock(mu_);
     lost = !lost_.ok();
-    if (!lost) steps_[{key, step.number}].done = std::move(done);
+    if (!lost) steps_[{key, step.number}] = {std::move(done), step.trace};
   }
   if (lost) {
     done(LostStatus(), {});
     return;
   }
-  connection_->Send(EncodeStartStep({key, step.number}, step.closure, std::move(args)));
+  connection_->Send(EncodeStartStep({key, step.number}, step, std::move(args)));
   Status cancelled;
   {
     MutexLock lock(mu_);
@@ -115,18 +116,19 @@ void RemoteTask::StartStep(const ExecutableKey& key, const StepStart& step, std:
 
 void RemoteTask::CancelStep(const ExecutableKey& key, int64_t step, const Status& why) {
   StepDone done;
-  bool start_is_sent = false;
+  bool start_is_sent = true;  // if the step has ended
   {
     MutexLock lock(mu_);
     const auto it = steps_.find({key, step});
-    if (it == steps_.end()) return;
-    start_is_sent = it->second.start_is_sent;
-    if (!start_is_sent) early_cancels_[it->first] = why;
-    done = std::move(it->second.done);
-    steps_.erase(it);
+    if (it != steps_.end()) {
+      start_is_sent = it->second.start_is_sent;
+      if (!start_is_sent) early_cancels_[it->first] = why;
+      done = std::move(it->second.done);
+      steps_.erase(it);
+    }
   }
   if (start_is_sent) connection_->Send(EncodeCancelStep({key, step}, why));
-  done(why, {});
+  if (done) done(why, {});
 }
 
 void RemoteTask::CloseSession(uint64_t session) {
@@ -176,15 +178,18 @@ void RemoteTask::OnTrainingDoneAck(uint64_t number) {
   Answer(number, [](Request&) {});
 }
 
-void RemoteTask::OnStepDone(const StepDoneMessage& message, std::vector<Tensor> rets) {
+void RemoteTask::OnStepDone(StepDoneMessage message, std::vector<Tensor> rets) {
   StepDone done;
+  std::shared_ptr<StepTrace> trace;
   {
     MutexLock lock(mu_);
     const auto it = steps_.find({message.ref.key, message.ref.step});
     if (it == steps_.end()) return;  // the step was cancelled before
     done = std::move(it->second.done);
+    trace = std::move(it->second.trace);
     steps_.erase(it);
   }
+  if (trace != nullptr) trace->Add(std::move(message.stats));
   done(message.status.WithPlace(StrCat(name_, " (", connection_->peer().address, ")")), std::move(rets));
 }
 

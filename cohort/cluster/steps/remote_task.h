@@ -46,8 +46,8 @@ class RemoteTask final : public TaskClient {
   // thread that calls CancelStep or CloseSession, or on this thread if the connection has closed before.
   void StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
-  // Tells the task to cancel the step. Calls the `done` of StartStep with `why` before it returns, without waiting for
-  // the task, which may not answer. Does nothing if the step is over.
+  // Tells the task to cancel the step, also if the step is over there. Calls the `done` of StartStep, if it was not
+  // called before, with `why` before it returns, without waiting for the task, which may not answer.
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
   // Tells the task that the session ends. Calls the `done` of the session's open steps with kCancelled.
   void CloseSession(uint64_t session) override;
@@ -59,7 +59,7 @@ class RemoteTask final : public TaskClient {
   void OnDevices(DevicesReply reply);
   void OnRegistered(const RegisteredReply& reply);
   void OnTrainingDoneAck(uint64_t request);
-  void OnStepDone(const StepDoneMessage& done, std::vector<Tensor> rets);
+  void OnStepDone(StepDoneMessage message, std::vector<Tensor> rets);
   void OnLost(const Status& why);
 
  private:
@@ -71,6 +71,7 @@ class RemoteTask final : public TaskClient {
   using StepKey = std::pair<ExecutableKey, int64_t>;
   struct Step {
     StepDone done;
+    std::shared_ptr<StepTrace> trace;  // null if the step is not traced
     bool start_is_sent = false;
   };
 

@@ -10,6 +10,7 @@
 #include "cohort/cluster/steps/remote_task.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/execution/step_trace.h"
 
 namespace cohort {
 namespace {
@@ -161,8 +162,7 @@ void StepService::OnMessage(const std::shared_ptr<Connection>& connection, Messa
 bool StepService::HandleReply(const std::shared_ptr<Connection>& connection, Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kStepDone: {
-      const StepDoneMessage done = DecodeStepDone(message);
-      RemoteTaskOn(connection)->OnStepDone(done, std::move(message.tensors));
+      RemoteTaskOn(connection)->OnStepDone(DecodeStepDone(message), std::move(message.tensors));
       return true;
     }
     case MessageKind::kDevices: RemoteTaskOn(connection)->OnDevices(DecodeDevices(message)); return true;
@@ -179,8 +179,8 @@ void StepService::HandleRequest(const std::shared_ptr<Connection>& connection, M
     case MessageKind::kValues: return HandleValues(message);
     case MessageKind::kStartStep: return HandleStart(connection, std::move(message));
     case MessageKind::kCancelStep: {
-      const StepDoneMessage cancel = DecodeCancelStep(message);
-      return local_->CancelStep(cancel.ref.key, cancel.ref.step, cancel.status);
+      const CancelStepMessage cancel = DecodeCancelStep(message);
+      return local_->CancelStep(cancel.ref.key, cancel.ref.step, cancel.why);
     }
     case MessageKind::kListDevices:
       return connection->Send(EncodeDevices(DecodeListDevices(message), local_->devices()));
@@ -249,10 +249,13 @@ std::unique_ptr<ValueSender> StepService::MakeSender(const ExecutableSpec& spec)
 }
 
 void StepService::HandleStart(const std::shared_ptr<Connection>& connection, Message message) {
-  const auto [ref, closure] = DecodeStartStep(message);
-  local_->StartStep(ref.key, {ref.step, closure}, std::move(message.tensors), Executor::Mode::kNetwork,
-                    [connection, ref = ref](const Status& status, std::vector<Tensor> rets) {
-                      connection->Send(EncodeStepDone(ref, status, std::move(rets)));
+  const StartStepMessage start = DecodeStartStep(message);
+  const auto trace = start.traced ? std::make_shared<StepTrace>() : nullptr;
+  local_->StartStep(start.ref.key, {start.ref.step, start.closure, trace}, std::move(message.tensors),
+                    Executor::Mode::kNetwork,
+                    [connection, ref = start.ref, trace](const Status& status, std::vector<Tensor> rets) {
+                      const StepStats stats = trace != nullptr ? trace->Take() : StepStats();
+                      connection->Send(EncodeStepDone(ref, status, std::move(rets), stats));
                     });
 }
 

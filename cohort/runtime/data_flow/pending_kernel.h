@@ -1,8 +1,12 @@
-// PendingKernel: a kernel that waits in a resource, such as a queue, until another step lets it go on.
+// PendingKernel: a kernel that waits in a resource, such as a queue, until another step lets it go on. TakeOut and
+// WatchLast: for the lists in which resources keep such kernels.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "cohort/device/kernel.h"
@@ -27,6 +31,8 @@ class PendingKernel {
   }
   // Returns why the step was cancelled. Requires: CallIfCancelled has returned false.
   Status WhyCancelled() const { return ctx_->step().cancellation->status(); }
+  // Returns the number of the step in its session.
+  int64_t step() const { return ctx_->step().step_id; }
   // Returns the session of the step, or 0 if the step has none.
   uint64_t session() const {
     const StepOrigin* const origin = ctx_->step().origin;
@@ -53,5 +59,28 @@ class PendingKernel {
   AsyncOpKernel::Done done_;
   CancellationManager::Token token_ = CancellationManager::kAlreadyCancelled;
 };
+
+// The functions below work on a list of kernels that wait. An entry has at least a PendingKernel `kernel`, and a number
+// `id` that no other entry of the resource has. The lock of the resource guards the list.
+
+// Removes the entry from the list and returns it, or nullopt if there is none.
+template <typename Waiting>
+std::optional<Waiting> TakeOut(std::deque<Waiting>& list, uint64_t id) {
+  const auto found = std::find_if(list.begin(), list.end(), [id](const Waiting& entry) { return entry.id == id; });
+  if (found == list.end()) return std::nullopt;
+  std::optional<Waiting> taken(std::move(*found));
+  list.erase(found);
+  return taken;
+}
+
+// To be called after the entry `id` was added at the end of the list and the list was served. If the entry is still
+// there, makes the cancellation of its step call `cancel(why)`, which takes the lock, and so finds the entry in the
+// list. If the step is cancelled already, removes the entry and returns it.
+template <typename Waiting>
+std::optional<Waiting> WatchLast(std::deque<Waiting>& list, uint64_t id, std::function<void(const Status&)> cancel) {
+  if (list.empty() || list.back().id != id) return std::nullopt;
+  if (list.back().kernel.CallIfCancelled(std::move(cancel))) return std::nullopt;
+  return TakeOut(list, id);
+}
 
 }  // namespace cohort

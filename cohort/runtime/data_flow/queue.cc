@@ -89,6 +89,24 @@ void QueueResource::CheckElement(const Element& element, bool batched) const {
   }
 }
 
+template <typename Waiting>
+void QueueResource::Add(Waiting waiting) {
+  EndedList ended;
+  {
+    MutexLock lock(mu_);
+    std::deque<Waiting>& list = ListOf(waiting);
+    const uint64_t id = waiting.id = next_id_++;
+    list.push_back(std::move(waiting));
+    Serve(&ended);
+    const auto cancel = [queue = shared_from_this(), id](const Status& why) { queue->Cancel(id, why); };
+    if (auto cancelled = WatchLast<Waiting>(list, id, cancel)) {
+      const Status why = cancelled->kernel.WhyCancelled();
+      Drop(std::move(*cancelled), why, &ended);
+    }
+  }
+  EndAll(std::move(ended));
+}
+
 void QueueResource::Enqueue(PendingKernel kernel, std::vector<Element> elements) {
   Add(Put{0, std::move(kernel),
           std::deque<Element>(std::make_move_iterator(elements.begin()), std::make_move_iterator(elements.end())),
@@ -151,8 +169,7 @@ void QueueResource::FailSession(PendingKernel kernel, const Status& error) {
         ++take;
         continue;
       }
-      Return(&take->taken);
-      ended.push_back({std::move(take->kernel), status, {}, false});
+      Drop(std::move(*take), status, &ended);
       take = takes_.erase(take);
     }
     ended.push_back({std::move(kernel), removed_, {}, false});
@@ -191,67 +208,47 @@ void QueueResource::OnSessionEnded(uint64_t session) {
   {
     MutexLock lock(mu_);
     failed_.erase(session);
+    ReturnHeld(session, &ended);
+  }
+  EndAll(std::move(ended));
+}
+
+void QueueResource::OnStepFailed(uint64_t session, int64_t step) {
+  EndedList ended;
+  {
+    MutexLock lock(mu_);
     const auto found = held_.find(session);
-    if (found == held_.end()) return;
-    if (!closed_) elements_.push_front(std::move(found->second));
-    held_.erase(found);
-    Serve(&ended);
+    if (found != held_.end() && found->second.step == step) ReturnHeld(session, &ended);
   }
   EndAll(std::move(ended));
 }
 
-void QueueResource::Add(Put put) {
-  EndedList ended;
-  {
-    MutexLock lock(mu_);
-    const uint64_t id = put.id = next_id_++;
-    puts_.push_back(std::move(put));
-    Serve(&ended);
-    WaitInList(&puts_, id, &ended);
-  }
-  EndAll(std::move(ended));
-}
-
-void QueueResource::Add(Take take) {
-  EndedList ended;
-  {
-    MutexLock lock(mu_);
-    const uint64_t id = take.id = next_id_++;
-    takes_.push_back(std::move(take));
-    Serve(&ended);
-    WaitInList(&takes_, id, &ended);
-  }
-  EndAll(std::move(ended));
-}
-
-// The kernel that was added last is the last one of its list, if it is still there. A cancellation waits for the lock,
-// so it finds the kernel in the list.
-template <typename Waiting>
-void QueueResource::WaitInList(std::deque<Waiting>* list, uint64_t id, EndedList* ended) {
-  if (list->empty() || list->back().id != id) return;
-  PendingKernel& kernel = list->back().kernel;
-  const auto cancel = [queue = shared_from_this(), id](const Status& why) { queue->Cancel(id, why); };
-  if (!kernel.CallIfCancelled(cancel)) Drop(list, id, kernel.WhyCancelled(), ended);
+void QueueResource::ReturnHeld(uint64_t session, EndedList* ended) {
+  const auto found = held_.find(session);
+  if (found == held_.end()) return;
+  if (!closed_) elements_.push_front(std::move(found->second.element));
+  held_.erase(found);
+  Serve(ended);
 }
 
 void QueueResource::Cancel(uint64_t id, const Status& why) {
   EndedList ended;
   {
     MutexLock lock(mu_);
-    if (!Drop(&puts_, id, why, &ended)) Drop(&takes_, id, why, &ended);
+    if (auto put = TakeOut(puts_, id)) Drop(std::move(*put), why, &ended);
+    if (auto take = TakeOut(takes_, id)) Drop(std::move(*take), why, &ended);
     Serve(&ended);
   }
   EndAll(std::move(ended));
 }
 
-template <typename Waiting>
-bool QueueResource::Drop(std::deque<Waiting>* list, uint64_t id, const Status& why, EndedList* ended) {
-  const auto found = std::find_if(list->begin(), list->end(), [id](const Waiting& other) { return other.id == id; });
-  if (found == list->end()) return false;
-  if constexpr (std::is_same_v<Waiting, Take>) Return(&found->taken);
-  ended->push_back({std::move(found->kernel), why, {}, false});
-  list->erase(found);
-  return true;
+void QueueResource::Drop(Put put, const Status& why, EndedList* ended) {
+  ended->push_back({std::move(put.kernel), why, {}, false});
+}
+
+void QueueResource::Drop(Take take, const Status& why, EndedList* ended) {
+  Return(&take.taken);
+  ended->push_back({std::move(take.kernel), why, {}, false});
 }
 
 void QueueResource::Return(std::vector<Element>* taken) {
@@ -323,7 +320,7 @@ Status QueueResource::ErrorOf(const Take& take) const {
 }
 
 void QueueResource::Remember(const Take& take) {
-  if (take.request.held_by_session) held_[take.kernel.session()] = take.taken.front();
+  if (take.request.held_by_session) held_[take.kernel.session()] = {take.kernel.step(), take.taken.front()};
 }
 
 void QueueResource::EndAll(EndedList ended) {

@@ -43,8 +43,9 @@ class QueueResource : public Resource, public std::enable_shared_from_this<Queue
     int64_t count = 1;
     bool batched = false;      // outputs have a new axis 0 of the size `count`
     bool allow_fewer = false;  // if the queue is closed, fewer elements than `count` are enough, but at least one
-    // The queue remembers the last element that the session has dequeued in this way. If the session ends before its
-    // next such dequeue, the element returns to the front of the queue, unless the queue was closed or reset meanwhile.
+    // The queue remembers the last element that the session has dequeued in this way. If the step of the dequeue fails,
+    // or the session ends before its next such dequeue, the element returns to the front of the queue, unless the queue
+    // was closed or reset meanwhile.
     bool held_by_session = false;
   };
 
@@ -79,6 +80,7 @@ class QueueResource : public Resource, public std::enable_shared_from_this<Queue
   std::string Describe() const override;
   void OnRemoved(const std::string& container) override COHORT_EXCLUDES(mu_);
   void OnSessionEnded(uint64_t session) override COHORT_EXCLUDES(mu_);
+  void OnStepFailed(uint64_t session, int64_t step) override COHORT_EXCLUDES(mu_);
 
  protected:
   explicit QueueResource(QueueSpec spec) : spec_(std::move(spec)) {}
@@ -107,6 +109,11 @@ class QueueResource : public Resource, public std::enable_shared_from_this<Queue
     Request request;
     std::vector<Element> taken;
   };
+  // The element that a session holds, and the step that has dequeued it.
+  struct Held {
+    int64_t step;
+    Element element;
+  };
   // A kernel that has left the lists and is to be ended without the lock.
   struct Ended {
     PendingKernel kernel;
@@ -123,19 +130,23 @@ class QueueResource : public Resource, public std::enable_shared_from_this<Queue
   bool ServeTake(EndedList* ended) COHORT_REQUIRES(mu_);
   void Return(std::vector<Element>* taken) COHORT_REQUIRES(mu_);
   void Remember(const Take& take) COHORT_REQUIRES(mu_);
+  // Puts the element that the session holds, if it holds one, to the front of the queue.
+  void ReturnHeld(uint64_t session, EndedList* ended) COHORT_REQUIRES(mu_);
   // Returns the error of the session of a Take (FailSession), or OK.
   Status ErrorOf(const Take& take) const COHORT_REQUIRES(mu_);
   // Ends the kernels that wait for room.
   void FailPuts(const Status& why, EndedList* ended) COHORT_REQUIRES(mu_);
+  // Return the list of Puts or that of Takes.
+  std::deque<Put>& ListOf(const Put&) COHORT_REQUIRES(mu_) { return puts_; }
+  std::deque<Take>& ListOf(const Take&) COHORT_REQUIRES(mu_) { return takes_; }
   // Adds a kernel to its list and serves both lists.
-  void Add(Put put) COHORT_EXCLUDES(mu_);
-  void Add(Take take) COHORT_EXCLUDES(mu_);
   template <typename Waiting>
-  void WaitInList(std::deque<Waiting>* list, uint64_t id, EndedList* ended) COHORT_REQUIRES(mu_);
+  void Add(Waiting waiting) COHORT_EXCLUDES(mu_);
   // Ends a kernel that waits, because its step was cancelled. Does nothing if it does not wait any more.
   void Cancel(uint64_t id, const Status& why) COHORT_EXCLUDES(mu_);
-  template <typename Waiting>
-  bool Drop(std::deque<Waiting>* list, uint64_t id, const Status& why, EndedList* ended) COHORT_REQUIRES(mu_);
+  // Ends a kernel that has left its list before it was served. A Take returns what it has taken.
+  void Drop(Put put, const Status& why, EndedList* ended) COHORT_REQUIRES(mu_);
+  void Drop(Take take, const Status& why, EndedList* ended) COHORT_REQUIRES(mu_);
   // Ends the kernels, one after another.
   void EndAll(EndedList ended) COHORT_EXCLUDES(mu_);
 
@@ -144,7 +155,7 @@ class QueueResource : public Resource, public std::enable_shared_from_this<Queue
   uint64_t next_id_ COHORT_GUARDED_BY(mu_) = 1;
   std::deque<Put> puts_ COHORT_GUARDED_BY(mu_);
   std::deque<Take> takes_ COHORT_GUARDED_BY(mu_);
-  std::map<uint64_t, Element> held_ COHORT_GUARDED_BY(mu_);   // by session
+  std::map<uint64_t, Held> held_ COHORT_GUARDED_BY(mu_);      // by session
   std::map<uint64_t, Status> failed_ COHORT_GUARDED_BY(mu_);  // by session: the error of its dequeues
 };
 

@@ -35,15 +35,10 @@ void StepClockResource::Tick(PendingKernel kernel, int64_t limit, int64_t stalen
     const uint64_t id = next_id_++;
     waiting_.push_back({id, std::move(kernel), session, limit});
     Serve(&ended);
-    if (!waiting_.empty() && waiting_.back().id == id) {
-      // A cancellation waits for the lock, so it finds the kernel in the list.
-      PendingKernel& kept = waiting_.back().kernel;
-      const auto cancel = [self = shared_from_this(), id](const Status& why) { self->Cancel(id, why); };
-      if (!kept.CallIfCancelled(cancel)) {
-        const Status why = kept.WhyCancelled();
-        ended.push_back({std::move(kept), why});
-        waiting_.pop_back();
-      }
+    const auto cancel = [self = shared_from_this(), id](const Status& why) { self->Cancel(id, why); };
+    if (auto cancelled = WatchLast<Waiting>(waiting_, id, cancel)) {
+      const Status why = cancelled->kernel.WhyCancelled();
+      ended.push_back({std::move(cancelled->kernel), why});
     }
   }
   EndAll(std::move(ended));
@@ -75,11 +70,9 @@ void StepClockResource::Cancel(uint64_t id, const Status& why) {
   std::vector<Ended> ended;
   {
     MutexLock lock(mu_);
-    const auto found =
-        std::find_if(waiting_.begin(), waiting_.end(), [id](const Waiting& one) { return one.id == id; });
-    if (found == waiting_.end()) return;
-    ended.push_back({std::move(found->kernel), why});
-    waiting_.erase(found);
+    auto cancelled = TakeOut(waiting_, id);
+    if (!cancelled) return;
+    ended.push_back({std::move(cancelled->kernel), why});
   }
   EndAll(std::move(ended));
 }

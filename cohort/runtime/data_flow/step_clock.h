@@ -63,7 +63,7 @@ class StepClockResource final : public Resource, public std::enable_shared_from_
   Mutex mu_;
   Status removed_ COHORT_GUARDED_BY(mu_);                     // why the clock cannot be used any more, or OK
   std::map<uint64_t, int64_t> steps_ COHORT_GUARDED_BY(mu_);  // by session
-  std::vector<Waiting> waiting_ COHORT_GUARDED_BY(mu_);
+  std::deque<Waiting> waiting_ COHORT_GUARDED_BY(mu_);
   std::deque<int64_t> staleness_ COHORT_GUARDED_BY(mu_);
   uint64_t next_id_ COHORT_GUARDED_BY(mu_) = 1;
 };

@@ -103,6 +103,7 @@ bool DataflowRun::Visit(int32_t index, StepThread thread) {
 void DataflowRun::StartAsync(int32_t index, StepThread thread) {
   const PlanNode& node = plan_.nodes[static_cast<size_t>(index)];
   EndTurn();
+  TraceStart(node);
   KernelContext& context = contexts_[static_cast<size_t>(node.async_index)].emplace(ContextOf(node));
   if (node.on_host) context.set_allocator(HostAllocator());
   context.SetCallInfo(thread == StepThread::kOther ? StepMode::kNetwork : mode_, node.updates);
@@ -111,6 +112,7 @@ void DataflowRun::StartAsync(int32_t index, StepThread thread) {
     ++waiting_;
   }
   try {
+    if (WasAddedBefore(node, context)) return AsyncDone(index, Status());
     node.async->ComputeAsync(context, [this, index](const Status& status) { AsyncDone(index, status); });
   } catch (...) {
     AsyncDone(index, Status::FromCurrentException());  // a kernel throws before it has kept `done`, or not at all
@@ -119,7 +121,12 @@ void DataflowRun::StartAsync(int32_t index, StepThread thread) {
 
 void DataflowRun::AsyncDone(int32_t index, const Status& status) {
   const PlanNode& node = plan_.nodes[static_cast<size_t>(index)];
-  if (!status.ok()) Fail(node, status);
+  if (status.ok()) {
+    TraceEnd(node);
+  } else {
+    Fail(node, status);
+    UndoAddition(node);
+  }
   bool take_over = false;
   bool move = false;
   {

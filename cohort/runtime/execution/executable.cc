@@ -25,6 +25,7 @@ struct Executable::Step {
   CancellationManager cancellation;
   StepRendezvous rendezvous;
   StepInfo info;
+  std::shared_ptr<StepTrace> trace;
   StepDone done;
   std::atomic<int> partitions_left{0};
   Mutex mu;
@@ -103,6 +104,7 @@ std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
   step->info.origin = &origin_;
   const Status status = executors_.front()->RunSync(step->info);
+  if (!status.ok()) TellFailure(id);
   std::vector<Tensor> rets = std::move(step->rets);
   step->rets.clear();
   step->args.clear();
@@ -141,6 +143,8 @@ void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Exe
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
   step->info.origin = &origin_;
   step->info.closure = start.closure;
+  step->trace = start.trace;
+  step->info.trace = step->trace.get();
   step->partitions_left = static_cast<int>(executors_.size()) + 1;
   {
     MutexLock lock(step->mu);
@@ -178,11 +182,14 @@ void Executable::EndStep(Step* step) {
     MutexLock lock(step->mu);
     status = std::exchange(step->status, Status());
   }
+  step->trace = nullptr;
   StepDone done = std::exchange(step->done, nullptr);
   std::vector<Tensor> rets = std::move(step->rets);
   step->rets.clear();
   step->args.clear();
   if (!status.ok()) rets.clear();
+  const bool cancelled = step->cancellation.cancelled();  // it may have been too late to stop the nodes
+  if (!status.ok() || cancelled) TellFailure(step->id);
   // `done` first: while it runs the step still counts as under way, so that the executable is not freed.
   const int64_t id = step->id;
   done(status, std::move(rets));
@@ -192,6 +199,10 @@ void Executable::EndStep(Step* step) {
     if (failed_.size() > kRememberedSteps) failed_.erase(failed_.begin());
   }
   RetireStep(step);
+}
+
+void Executable::TellFailure(int64_t step) {
+  if (!executors_.empty()) executors_.front()->device().resources().StepFailed(key_.session, step);
 }
 
 void Executable::Deliver(int64_t id, EdgeId edge, const Tensor& value) {

@@ -98,6 +98,8 @@ class Executable {
   StepPtr NewStep(int64_t step) COHORT_REQUIRES(mu_);
   StepPtr FindOrMakeStep(int64_t step) COHORT_REQUIRES(mu_);
   void RetireStep(Step* step) COHORT_REQUIRES(mu_);
+  // Tells the resources of the task that the step, which still runs, has failed.
+  void TellFailure(int64_t step);
   void PartitionDone(Step* step, const Status& status);
   void EndStep(Step* step);
   static void CancelOne(Step& step, const Status& why);

@@ -46,6 +46,8 @@ void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
     }
     closure_updates_->BeginStep(step.closure);
   }
+  if (step.trace != nullptr) [[unlikely]]
+    trace_ = std::make_unique<RunTrace>(plan_);
   gate_.Begin(plan_.update_nodes, step.in_update_gate);
   memory_ = WantsArena(step) ? static_cast<Allocator*>(&arena_) : &device_.allocator();
   if (!uses_.empty()) std::memcpy(uses_.data(), plan_.initial_uses.data(), uses_.size() * sizeof(int32_t));
@@ -77,25 +79,31 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
   context.set_allocator(node.on_host ? HostAllocator() : *memory_);
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
   if (node.sends) EndTurn();
+  TraceStart(node);
   try {
-    if (node.updates) {
-      // The body of a function may make an update several times, so a closure may repeat those.
-      const bool once = step_->closure.valid() && step_->caller == nullptr && node.num_outputs == 0;
-      once ? ComputeOnce(node, context) : ComputeUpdate(node, context);
-    } else {
-      node.kernel->Compute(context);
-    }
-    for (int32_t i = 0; i < node.num_outputs; ++i) {
-      if (!slots_[static_cast<size_t>(node.output_begin + i)].defined()) [[unlikely]] {
-        throw InternalError(StrCat("the kernel left output ", i, " unset"));
-      }
-    }
+    ComputeNode(node, context);
   } catch (...) {
     Fail(node, Status::FromCurrentException());
     return false;
   }
+  TraceEnd(node);
   FinishNode(node);
   return true;
+}
+
+void StepRun::ComputeNode(const PlanNode& node, KernelContext& context) {
+  if (node.updates) {
+    // The body of a function may make an update several times, so a closure may repeat those.
+    const bool once = step_->closure.valid() && step_->caller == nullptr && node.num_outputs == 0;
+    once ? ComputeOnce(node, context) : ComputeUpdate(node, context);
+  } else {
+    node.kernel->Compute(context);
+  }
+  for (int32_t i = 0; i < node.num_outputs; ++i) {
+    if (!slots_[static_cast<size_t>(node.output_begin + i)].defined()) [[unlikely]] {
+      throw InternalError(StrCat("the kernel left output ", i, " unset"));
+    }
+  }
 }
 
 void StepRun::ComputeOnce(const PlanNode& node, KernelContext& context) {
@@ -106,6 +114,12 @@ void StepRun::ComputeOnce(const PlanNode& node, KernelContext& context) {
     closure_updates_->UndoLatest();
     throw;
   }
+}
+
+bool StepRun::BeginAddition(const PlanNode& node, const KernelContext& context) {
+  // As for updates, the body of a function may make an addition several times.
+  if (step_->caller != nullptr || !node.node->op().adds_to_resource()) return false;
+  return !closure_updates_->BeginAddition(*node.node, context);
 }
 
 void StepRun::ComputeUpdate(const PlanNode& node, KernelContext& context) {
@@ -214,6 +228,10 @@ void StepRun::EnteredGate(const PlanNode& node) {
 
 Status StepRun::CloseStep() {
   gate_.LeaveIfInside();
+  if (trace_ != nullptr) [[unlikely]] {
+    trace_->GiveTo(*step_->trace, step_->caller);
+    trace_.reset();
+  }
   // On a stream, no update behind an error is applied.
   if (step_->closure.valid() && EndsOnStream() && error_.set()) {
     closure_updates_->UndoAfter(static_cast<size_t>(error_.updates_applied()));

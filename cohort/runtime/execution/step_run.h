@@ -9,6 +9,7 @@
 #include "cohort/core/mutex.h"
 #include "cohort/runtime/execution/closure_updates.h"
 #include "cohort/runtime/execution/gate_pass.h"
+#include "cohort/runtime/execution/step_trace.h"
 #include "cohort/runtime/execution/update_recorder.h"
 #include "cohort/runtime/plan/arena.h"
 #include "cohort/runtime/plan/plan.h"
@@ -42,6 +43,15 @@ class StepRun {
   // Runs a node that does not wait, and then calls FinishNode. If the kernel throws, makes the step fail and returns
   // false.
   bool RunNode(const PlanNode& node, bool on_compute_thread);
+  // If the step is traced: the node starts, or has ended and its outputs are set. (FinishNode may release them.)
+  void TraceStart(const PlanNode& node) {
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->Start(node);
+  }
+  void TraceEnd(const PlanNode& node) {
+    if (trace_ != nullptr) [[unlikely]]
+      trace_->End(node, {slots_.data() + node.output_begin, static_cast<size_t>(node.num_outputs)});
+  }
   // Counts down the uses of the node's inputs, and releases values that nothing needs any more.
   void FinishNode(const PlanNode& node);
   // If the update gate has an observer, gives it the updates that the step has made since the last EndTurn. The thread
@@ -56,6 +66,14 @@ class StepRun {
   void Pause() {
     EndTurn();
     if (plan_.has_sends) step_->rendezvous->Flush();
+  }
+  // Returns whether an earlier attempt of the step's closure has made the node's addition (OpDef::AddsToResource), so
+  // that its kernel must not run. If the kernel fails, the caller calls UndoAddition, which any thread may do.
+  bool WasAddedBefore(const PlanNode& node, const KernelContext& context) {
+    return step_->closure.valid() && BeginAddition(node, context);
+  }
+  void UndoAddition(const PlanNode& node) {
+    if (step_->closure.valid()) closure_updates_->UndoAddition(*node.node);
   }
   KernelContext ContextOf(const PlanNode& node) {
     return {*node.node,  device_, *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
@@ -99,6 +117,9 @@ class StepRun {
 
  private:
   bool WantsArena(const StepInfo& step);
+  // Calls Compute of the node's kernel, and checks that it has set its outputs. Throws what the kernel throws.
+  void ComputeNode(const PlanNode& node, KernelContext& context);
+  bool BeginAddition(const PlanNode& node, const KernelContext& context);
   // Runs the kernel of an update of a closure, unless another attempt of the closure has made the update.
   void ComputeOnce(const PlanNode& node, KernelContext& context);
   void ComputeUpdate(const PlanNode& node, KernelContext& context);
@@ -110,6 +131,8 @@ class StepRun {
 
   std::unique_ptr<UpdateRecorder> recorder_;         // null if no update of this run was ever observed
   std::unique_ptr<ClosureUpdates> closure_updates_;  // null if this run was never one of a closure
+
+  std::unique_ptr<RunTrace> trace_;  // null if the step is not traced
 
   StepInfo own_step_;  // on streams: a copy of the step's info that points to error_
   StepError error_;

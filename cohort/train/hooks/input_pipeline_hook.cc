@@ -24,8 +24,8 @@ void CheckpointInputPipelineHook::Begin(Graph& graph) {
   saver_ = std::make_unique<IteratorSaver>(graph,
                                            IteratorSaverOptions{.task = options_.task, .is_chief = options_.is_chief});
   if (saver_->iterators().empty()) {
-    LogWarning("train", "CheckpointInputPipelineHook: the graph has no iterator of this process ('", options_.task,
-               "'), so no position is saved");
+    LogInfo("train", "CheckpointInputPipelineHook: the graph has no iterator of this process ('", options_.task,
+            "'), so no position is saved");
   }
 }
 

@@ -15,9 +15,9 @@ namespace cohort::train {
 
 // Writes the positions of this process's iterators (IteratorSaver) beside each new checkpoint, and restores them when a
 // session is created. Without the hook, input begins at its start in each session, as in TensorFlow. The chief and each
-// worker have a hook of their own, so that a dead worker cannot block a save. A checkpoint may be up to
-// `look_interval` older than the positions beside it. The hook of a chief should come after its CheckpointSaverHook;
-// MonitoredTrainingSession puts `hooks` there.
+// worker have a hook of their own, which MonitoredTrainingSession adds, so that a dead worker cannot block a save. A
+// checkpoint may be up to `look_interval` older than the positions beside it. The hook of a chief should come after its
+// CheckpointSaverHook; MonitoredTrainingSession puts `hooks` there.
 //
 // Restores the positions beside the newest checkpoint that has some of this process. A recovery after a lost task is a
 // new session, so examples since that checkpoint then come again.
@@ -32,7 +32,7 @@ class COHORT_EXPORT CheckpointInputPipelineHook final : public SessionRunHook {
   };
   // Throws InvalidArgumentError if checkpoint_dir is "" or look_interval is negative.
   explicit CheckpointInputPipelineHook(Options options);
-  // Throws InvalidArgumentError if `task` does not name a task. Logs a warning if the graph has no iterator to save.
+  // Throws InvalidArgumentError if `task` does not name a task. Logs a line if the graph has no iterator to save.
   void Begin(Graph& graph) override;
   void AfterCreateSession(Session& session, Coordinator& coordinator) override;
   void AfterRun(SessionRunContext& context, const SessionRunValues& values) override;

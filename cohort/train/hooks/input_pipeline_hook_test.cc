@@ -68,7 +68,10 @@ class InputPipelineHookTest : public ::testing::Test {
       hooks.push_back(std::make_shared<CheckpointInputPipelineHook>(
           CheckpointInputPipelineHook::Options{.checkpoint_dir = folder_.path()}));
     }
-    return model.Train({.checkpoint_dir = folder_.path(), .hooks = hooks, .save_checkpoint_steps = 2});
+    return model.Train({.checkpoint_dir = folder_.path(),
+                        .hooks = hooks,
+                        .save_checkpoint_steps = 2,
+                        .save_input_positions = with_hook});
   }
   const testing::TempFolder folder_;
 };
@@ -80,6 +83,30 @@ TEST_F(InputPipelineHookTest, ATrainingThatGoesOnGoesOnInItsInput) {
   EXPECT_THAT(Train(7, false), ElementsAre(0, 1));  // as in TensorFlow
   // The newest checkpoint has no positions, so those of an older one are taken.
   EXPECT_THAT(Train(8, true), ElementsAre(5));
+}
+
+TEST_F(InputPipelineHookTest, MonitoredTrainingSessionAddsTheHookByItself) {
+  const auto train = [&](int64_t last) {
+    InputGraph model;
+    return model.Train({.checkpoint_dir = folder_.path(), .hooks = {StopAt(last)}, .save_checkpoint_steps = 2});
+  };
+  EXPECT_THAT(train(3), ElementsAre(0, 1, 2));
+  EXPECT_THAT(train(5), ElementsAre(3, 4));
+}
+
+TEST_F(InputPipelineHookTest, EachTaskSavesItsOwnPositionsByItself) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  const auto train = [&](int task, int64_t last) {
+    InputGraph model(100, "/job:ps/task:0", StrCat("/job:worker/task:", task));
+    return model.Train({.master = cluster.target("worker", task),
+                        .is_chief = task == 0,
+                        .checkpoint_dir = folder_.path(),
+                        .hooks = {StopAt(last)},
+                        .server = &cluster.server("worker", task)});
+  };
+  EXPECT_THAT(train(0, 2), ElementsAre(0, 1));
+  EXPECT_TRUE(FileExists(folder_ / "model.ckpt-2.iterators-worker-0"));
+  EXPECT_FALSE(FileExists(folder_ / "model.ckpt-2.iterators-worker-1"));
 }
 
 TEST_F(InputPipelineHookTest, TheEndOfTheInputEndsTheTraining) {
