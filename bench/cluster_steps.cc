@@ -1,11 +1,13 @@
 // Measures steps of a cluster; see kUsage. `cohort launch` runs it. Every worker prints one JSON object on each line.
 // Values are checked, and a wrong value is an error. The peers are bench/peers/tf_null_step.py, tf_bulk.py,
-// tf_cluster.py --startup and grpc_stream.cc.
+// tf_cluster.py --startup, tf_monitored_session.py and grpc_stream.cc.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ constexpr char kUsage[] =
     "  null_step    all workers at once read one scalar from each parameter server\n"
     "  bulk         worker 0 reads 100 MiB from parameter server 0, and applies 100 MiB of gradients there\n"
     "  startup      the time from Server() to the end of the first step of a linear regression\n"
+    "  guide_003    worker 0 multiplies two matrices of parameter server 0 in a MonitoredTrainingSession with hooks\n"
     "  --seconds=S  measure each kind of step for S seconds (2)\n";
 
 using Clock = std::chrono::steady_clock;
@@ -52,6 +55,7 @@ class Times {
   }
   size_t count() const { return millis_.size(); }
   double At(double fraction) const { return Quantile(millis_, fraction); }
+  double Mean() const { return std::accumulate(millis_.begin(), millis_.end(), 0.0) / static_cast<double>(count()); }
 
  private:
   std::vector<double> millis_;
@@ -216,6 +220,36 @@ void Startup(Server& server, Clock::time_point begin) {
   session.Close();
 }
 
+// Measures the loop of examples/guides/003_monitored_session, after a warm-up. A StopAtStepHook ends it, and sees each
+// step.
+void Guide003(Server& server, double seconds) {
+  Graph graph;
+  Output mat;
+  Node* count = nullptr;
+  {
+    const DeviceScope scope(
+        graph, train::ReplicaDeviceSetter({.worker_device = "job:worker/task:0/cpu:0/", .cluster = server.cluster()}));
+    const ops::Variable global_step = ops::GetOrCreateGlobalStep(graph);
+    const ops::Variable x(graph, Tensor::FromValues<int32_t>({1, 2, 3, 4}, Shape{1, 4}), {.name = "x"});
+    const ops::Variable w(graph, Tensor::FromValues<int32_t>({2, 2, 2, 2}, Shape{4, 1}), {.name = "w"});
+    mat = ops::MatMul(x, w);
+    count = global_step.AssignAdd(1);
+  }
+  using train::StopAtStepHook;
+  train::MonitoredSession session = train::MonitoredTrainingSession(
+      graph, {.master = server.Target(),
+              .is_chief = true,
+              .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::Options{.last_step = int64_t{1} << 40})},
+              .server = &server});
+  const Times times(seconds, [&] {
+    const int32_t product = session.Run({}, {mat}, {count}).front().scalar<int32_t>();
+    Require(product == 20, "the product", product);
+  });
+  session.Close();
+  std::printf("{\"bench\":\"guide_003\",\"us_median\":%.2f,\"us_mean\":%.2f,\"steps_per_s\":%.1f,\"steps\":%zu}\n",
+              times.At(0.5) * 1000, times.Mean() * 1000, 1000 / times.Mean(), times.count());
+}
+
 int Main(const std::string& what, double seconds, const ServerOptions& options) {
   const TFConfigClusterResolver resolver;
   const auto begin = Clock::now();
@@ -227,8 +261,10 @@ int Main(const std::string& what, double seconds, const ServerOptions& options) 
   if (what == "null_step") NullStep(server, seconds);
   if (what == "bulk") Bulk(server, seconds);
   if (what == "startup") Startup(server, begin);
+  if (what == "guide_003") Guide003(server, seconds);
   std::fflush(stdout);
-  if (server.is_chief() && what != "startup") server.AnnounceDone();  // with "startup" the Supervisor has done it
+  // In the two others the Supervisor and the MonitoredSession have done it.
+  if (server.is_chief() && (what == "null_step" || what == "bulk")) server.AnnounceDone();
   return 0;
 }
 
@@ -246,7 +282,8 @@ int main(int argc, char** argv) {
   cohort::ServerOptions options;
   options.share_memory = argc <= 3;
   const bool last_is_known = argc <= 3 || (argc == 4 && std::string(argv[3]) == "--alone");
-  if ((what != "null_step" && what != "bulk" && what != "startup") || !(seconds > 0) || !last_is_known) {
+  const bool what_is_known = what == "null_step" || what == "bulk" || what == "startup" || what == "guide_003";
+  if (!what_is_known || !(seconds > 0) || !last_is_known) {
     std::cerr << "cluster_steps: wrong arguments\n" << cohort::kUsage;
     return 2;
   }

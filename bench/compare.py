@@ -13,8 +13,20 @@ import pathlib
 import sys
 import time
 
-from rows import (all_reduce, bulk, conditions, guide_network, input_pipeline, linear_regression, null_step, page,
-                  programs, scaling, session_run, startup, table, turns, workers)
+from rows import (all_reduce, bulk, conditions, coordinator, guide_004, guide_network, guides, input_pipeline, linear_regression,
+                  null_step, page, programs, scaling, session_run, startup, sync_replicas, table, tf215, turns, workers)
+
+# Rows whose peer, if they have one that is not Cohort, is TensorFlow 2.15 (rows/tf215.py). They need no other environment.
+ROWS_OF_TF215 = {
+    "guide_002_fit": coordinator.prepare_fit,
+    "guide_002_estimator": guides.prepare_estimator,
+    "guide_003": guides.prepare_003,
+    "guide_004": guide_004.prepare,
+    "closures_1": lambda *given: coordinator.prepare_closures(*given, workers=1),
+    "closures_4": lambda *given: coordinator.prepare_closures(*given, workers=4),
+    "sync_replicas": sync_replicas.prepare,
+    "hooks": guides.prepare_hooks,
+}
 
 ROWS = {
     "session": session_run.prepare,
@@ -33,6 +45,7 @@ ROWS = {
     "input": input_pipeline.prepare,
     "all_reduce_2": lambda *given: all_reduce.prepare(*given, members=2),
     "all_reduce_4": lambda *given: all_reduce.prepare(*given, members=4),
+    **ROWS_OF_TF215,
 }
 
 
@@ -83,7 +96,8 @@ def main():
     turns.end_on_signals("compare")
     start, load, commit = time.monotonic(), turns.ForeignLoad(), conditions.commit()
     try:
-        python = programs.last_line(programs.run([programs.PEERS / "venv.sh"], limit=900))
+        needs_others = not set(args.only) <= set(ROWS_OF_TF215)
+        python = programs.last_line(programs.run([programs.PEERS / "venv.sh"], limit=900)) if needs_others else tf215.python()
     except programs.Failed as error:
         sys.exit(f"compare: {error}")
     cells, failures = [], []

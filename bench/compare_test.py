@@ -8,7 +8,7 @@ import unittest
 import unittest.mock
 
 import compare
-from rows import input_pipeline, page, programs, scaling, slow_link, turns, workers
+from rows import guide_004, guides, input_pipeline, page, programs, scaling, slow_link, sync_replicas, turns, workers
 from rows.table import Contestant, Line
 
 
@@ -112,6 +112,40 @@ class InputPipeline(unittest.TestCase):
     def test_error(self):
         with self.assertRaisesRegex(programs.Failed, "Fit/1.*it broke"):
             input_pipeline.figures([{"name": "Fit/1", "error_occurred": True, "error_message": "it broke"}])
+
+
+class SyncReplicas(unittest.TestCase):
+    FIT = "[worker/0] step: 1000, weight: 2.01, biase: 9.98, loss: 0.1\n"
+
+    def test_the_slower_worker_counts(self):
+        found = sync_replicas.figures(self.FIT + "[worker/0] worker 0: 990 steps in 2.00 s, 495 steps/s\n"
+                                      "[worker/1] worker 1: 1010 steps in 4.00 s, 252 steps/s\n", 1000)
+        self.assertEqual(found, {"rate": 250, "step_us": 4000})
+
+    def test_both_workers_have_to_speak_and_the_fit_has_to_be_right(self):
+        one = "worker 0: 990 steps in 2.00 s"
+        with self.assertRaisesRegex(programs.Failed, "1 of 2 workers"):
+            sync_replicas.figures(self.FIT + one, 1000)
+        with self.assertRaisesRegex(programs.Failed, "expected about 2 and 10"):
+            sync_replicas.figures(self.FIT.replace("2.01", "0.5") + one + one, 1000)
+
+
+class Guide004(unittest.TestCase):
+    def test_the_last_epoch_counts(self):
+        self.assertEqual(guide_004.step_ms("epoch 1: 900.5 ms a step\n5/5 - 1s\nepoch 2: 812.5 ms a step\n"), 812.5)
+        with self.assertRaisesRegex(programs.Failed, "expected the time"):
+            guide_004.step_ms("5/5 [====] - 1s 1s/step")
+
+
+class Hooks(unittest.TestCase):
+    def test_added(self):
+        found = guides.added([{"name": f"BM_{name}_median", "us_median": us}
+                              for name, us in (("SessionRun", 1), ("NoHooks", 1.5), ("FourHooks", 3))])
+        self.assertEqual(found, {"alone": 1, "without": 0.5, "hooks": 2})
+
+    def test_error(self):
+        with self.assertRaisesRegex(programs.Failed, "it broke"):
+            guides.added([{"name": "BM_NoHooks_median", "error_occurred": True, "error_message": "it broke"}])
 
 
 class Scaling(unittest.TestCase):

@@ -1,5 +1,6 @@
 // Measures a ClusterCoordinator whose workers and parameter servers are in this process: closures per second with 1 and
-// 4 workers, and the time of a step of guide-002's Fit. Prints one JSON object on each line.
+// 4 workers, and the time of a step of guide-002's Fit. Prints one JSON object on each line. Without arguments it
+// measures everything; `closures --workers=N` and `fit` measure one of them. The peer is bench/peers/tf_coordinator.py.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -66,10 +67,22 @@ void MeasureFit() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   RegisterAll();
-  for (const int workers : {1, 4}) {
-    for (const int in_flight : {1, 4, 16}) MeasureClosures(workers, in_flight);
+  const std::string what = argc > 1 ? argv[1] : "";
+  const std::string workers = argc > 2 ? argv[2] : "";
+  if (argc == 1) {
+    for (const int count : {1, 4}) {
+      for (const int in_flight : {1, 4, 16}) MeasureClosures(count, in_flight);
+    }
+    for (int i = 0; i < 3; ++i) MeasureFit();
+  } else if (what == "fit" && argc == 2) {
+    MeasureFit();
+  } else if (what == "closures" && argc == 3 && (workers == "--workers=1" || workers == "--workers=4")) {
+    MeasureClosures(workers.back() - '0', distribute::CoordinatorOptions().closures_in_flight);
+  } else {
+    std::fprintf(stderr, "usage: coordinator_bench [fit | closures --workers=1 | closures --workers=4]\n");
+    return 2;
   }
-  for (int i = 0; i < 3; ++i) MeasureFit();
+  return 0;
 }

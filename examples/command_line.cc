@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
+
+#include "cohort/core/nearest_names.h"
 
 namespace examples {
 namespace {
@@ -18,6 +21,15 @@ Check AtMost(double most) {
     error << "expected a number of at most " << most << "; got '" << text << "'";
     return error.str();
   };
+}
+
+// Returns what to say of a word that is no flag of the program: the flags with the nearest names, if there are any.
+std::string Unknown(const CLI::App& app, const std::string& word) {
+  if (!word.starts_with("--")) return "there is no argument '" + word + "'\n";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
+  const std::string name = word.substr(0, word.find('='));
+  return "there is no flag " + name + cohort::DidYouMean(name, names) + "\n";
 }
 
 // The name of a long flag with '_' for '-'.
@@ -120,6 +132,10 @@ std::optional<int> CommandLine::Parse(int argc, char** argv) {
   }
   try {
     app_->parse(arguments);
+  } catch (const CLI::ExtrasError&) {
+    for (const std::string& word : app_->remaining()) std::cerr << app_->get_name() << ": " << Unknown(*app_, word);
+    std::cerr << "Run with --help for all flags.\n";
+    return 2;
   } catch (const CLI::ParseError& e) {
     return app_->exit(e) == 0 ? 0 : 2;
   }

@@ -27,6 +27,8 @@ def parse():
     p.add_argument("--executor", default="", help="executor type, for example SINGLE_THREADED_EXECUTOR")
     p.add_argument("--resource_variables", action="store_true")
     p.add_argument("--interop_threads", type=int, default=0, help="inter-op threads of every process; 0: TensorFlow's default")
+    p.add_argument("--sync", action="store_true", help="SyncReplicasOptimizer; needs TensorFlow 2.15. The figure is then "
+                                                       "global steps per second, and each worker has all of them")
     p.add_argument("--idle_wait", type=float, default=20, help="seconds to wait for an idle machine before a round")
     p.add_argument("--recovery_wait_secs", type=float, default=30, help="30 is Supervisor's default")
     return p.parse_args()
@@ -37,8 +39,7 @@ def start_cluster(children, addresses, args):
     common = ["--ps_hosts", ",".join(ps), "--worker_hosts", ",".join(workers), "--seconds", 600,
               "--until_stdin_ends", "--max_steps", 10**9, "--learning_rate", args.learning_rate, "--api", args.api, "--executor", args.executor,
               "--recovery_wait_secs", args.recovery_wait_secs]
-    if args.resource_variables:
-        common.append("--resource_variables")
+    common += ["--resource_variables"] * args.resource_variables + ["--sync"] * args.sync
 
     env = {"TF_NUM_INTEROP_THREADS": str(args.interop_threads)} if args.interop_threads else {}
 
@@ -79,7 +80,7 @@ def measure_steps(args):
         for d in done:
             check_trained(d)
         rates = [(steps_at(d["progress"], end) - steps_at(d["progress"], begin)) / (end - begin) for d in done]
-        return {"rates": rates, "total": sum(rates), "window": end - begin, "version": done[0]["version"],
+        return {"rates": rates, "total": min(rates) if args.sync else sum(rates), "window": end - begin, "version": done[0]["version"],
                 "us_median": max(d["us_median"] for d in done), "us_p99": max(d["us_p99"] for d in done),
                 "foreign_cores": load.cores}
 
@@ -101,7 +102,7 @@ def measure_startup(args):
 def main():
     args = parse()
     shape = {"peer": "tf.distribute.Server linear regression", "ps": args.ps, "workers": args.workers,
-             "api": args.api, "executor": args.executor or "default",
+             "sync": args.sync, "api": args.api, "executor": args.executor or "default",
              "variables": "resource" if args.resource_variables else "reference",
              "interop_threads": args.interop_threads or "default"}
     if args.startup:

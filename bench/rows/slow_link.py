@@ -12,12 +12,12 @@ DEVICE = "link0"  # in both networks
 class SlowLink:
     """The link exists during the `with` block. The networks end with it, and with this process.
 
-    Each end sends at most `rate` (a token bucket, which also counts headers). Throws Unavailable if this user may not make
-    networks.
+    Each end sends at most `rate` (a token bucket, which also counts headers); None: as fast as the machine can. Throws
+    Unavailable if this user may not make networks.
     """
 
-    def __init__(self, rate="1gbit"):
-        self._rate = rate
+    def __init__(self, rate="1gbit", addresses=ADDRESSES):
+        self._rate, self._addresses = rate, addresses
         self._hosts = []  # processes that do nothing; each keeps a network alive
 
     def command(self, host, words):
@@ -31,9 +31,10 @@ class SlowLink:
             self._start(["unshare", *as_root, "--net"])
             self._start([*self.command(0, []), "unshare", "--net"])
             self._do(0, f"ip link add {DEVICE} type veth peer name {DEVICE} netns {self._hosts[1].pid}")
-            for host, address in enumerate(ADDRESSES):
-                self._do(host, f"ip link set lo up; ip address add {address}/24 dev {DEVICE}; ip link set {DEVICE} up; "
-                               f"tc qdisc add dev {DEVICE} root tbf rate {self._rate} burst 256kb latency 50ms")
+            limit = f"; tc qdisc add dev {DEVICE} root tbf rate {self._rate} burst 256kb latency 50ms" if self._rate else ""
+            for host, address in enumerate(self._addresses):
+                self._do(host, f"ip link set lo up; ip address add {address}/24 dev {DEVICE}; "
+                               f"ip link set {DEVICE} up{limit}")
         except (programs.Failed, OSError) as error:
             self.__exit__()
             why = programs.last_line(str(error))

@@ -55,6 +55,8 @@ PortReservation& PortReservation::operator=(PortReservation&& other) noexcept {
   return *this;
 }
 
+int PickUnusedPort() { return PortReservation().port(); }
+
 std::string PortReservation::Address() const { return StrCat("127.0.0.1:", port_); }
 
 }  // namespace cohort

@@ -31,4 +31,8 @@ class COHORT_EXPORT PortReservation {
   int port_ = 0;
 };
 
+// Returns a port of 127.0.0.1 that is free now, as portpicker.pick_unused_port does. Another process may take it before
+// the caller does; a PortReservation prevents that. Throws what PortReservation's constructor throws.
+COHORT_EXPORT int PickUnusedPort();
+
 }  // namespace cohort

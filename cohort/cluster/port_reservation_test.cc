@@ -74,6 +74,13 @@ TEST(PortReservationTest, ATaskCanListenOnAReservedPort) {
   }
 }
 
+TEST(PortReservationTest, APickedPortIsFreeAndNotReserved) {
+  const int port = PickUnusedPort();
+  Socket server;  // without SO_REUSEADDR, with which a reserved port could be bound, too
+  ASSERT_TRUE(server.Bind(port)) << strerror(errno);
+  EXPECT_TRUE(server.Listen()) << strerror(errno);
+}
+
 TEST(PortReservationTest, WithoutReuseAddressThePortIsTaken) {
   const PortReservation reservation;
   Socket server;

@@ -35,6 +35,12 @@ std::string Names(bool built_alone) {
 
 }  // namespace
 
+std::string ImplementationText(CommunicationImplementation implementation) {
+  const auto* const found = std::find_if(std::begin(kImplementations), std::end(kImplementations),
+                                         [&](const Implementation& one) { return one.value == implementation; });
+  return StrCat("CommunicationImplementation.", found->name);
+}
+
 CommunicationImplementation ImplementationByName(const std::string& name) {
   std::string upper = name;
   std::transform(upper.begin(), upper.end(), upper.begin(),

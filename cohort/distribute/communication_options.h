@@ -18,6 +18,9 @@ enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // lists the names for another name.
 COHORT_EXPORT CommunicationImplementation ImplementationByName(const std::string& name);
 
+// Returns the implementation's name as TensorFlow's log lines have it: "CommunicationImplementation.AUTO".
+COHORT_EXPORT std::string ImplementationText(CommunicationImplementation implementation);
+
 // The options of the collectives that the replicas of a strategy run.
 struct COHORT_EXPORT CommunicationOptions {
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;

@@ -50,7 +50,8 @@ int ReplicasPerWorker(const MultiWorkerOptions& options) {
 StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, int replicas) {
   std::vector<std::string> devices = CpusOf("", replicas);
   LogWarning("distribute", "MultiWorkerMirroredStrategy finds no other worker in TF_CONFIG and trains alone");
-  LogInfo("distribute", "Single-worker MultiWorkerMirroredStrategy with local_devices = ", Quoted(devices));
+  LogInfo("distribute", "Single-worker MultiWorkerMirroredStrategy with local_devices = ", Quoted(devices),
+          ", communication = ", ImplementationText(options.communication.implementation));
   return std::make_shared<const Strategy>(
       LayoutOf("MultiWorkerMirroredStrategy", std::move(devices), options.communication),
       std::make_unique<MirroredVariables>());
@@ -91,8 +92,9 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   }
   CheckCommunication(layout.communication);
   layout.server = std::make_shared<Server>(cluster, *type, *id, server);
-  LogInfo("distribute", "MultiWorkerMirroredStrategy with task_type = '", *type, "', task_id = ", *id,
-          ", num_workers = ", workers.size(), ", local_devices = ", Quoted(layout.devices));
+  LogInfo("distribute", "MultiWorkerMirroredStrategy with cluster_spec = ", cluster.ToString(), ", task_type = '",
+          *type, "', task_id = ", *id, ", num_workers = ", workers.size(), ", local_devices = ", Quoted(layout.devices),
+          ", communication = ", ImplementationText(layout.communication.implementation));
   return std::make_shared<const Strategy>(std::move(layout), std::make_unique<MirroredAcrossWorkers>());
 }
 

@@ -46,6 +46,8 @@ StrategyLayout LayoutOf(const char* name, std::vector<std::string> devices, cons
   return layout;
 }
 
-std::string Quoted(const std::vector<std::string>& names) { return StrCat("('", StrJoin(names, "', '"), "')"); }
+std::string Quoted(const std::vector<std::string>& names) {
+  return StrCat("('", StrJoin(names, "', '"), names.size() == 1 ? "',)" : "')");
+}
 
 }  // namespace cohort::distribute

@@ -68,10 +68,22 @@ void SyncReplicasOptimizer::MakeLocalStep(Graph& graph) {
   parts_->local_step = ops::Variable(ops::MakeVariable(graph, request));
 }
 
-Gradient SyncReplicasOptimizer::Accumulate(const GradientAndVariable& pair, std::vector<Node*>* applied) {
+// The local step is read after the worker's gradients, so that all of them travel in one message.
+Output SyncReplicasOptimizer::ReadLocalStep(const std::vector<GradientAndVariable>& gradients) const {
+  const Node& handle = *parts_->local_step.handle().node;
+  std::vector<Node*> beside;
+  for (const GradientAndVariable& pair : gradients) {
+    Node* node = pair.gradient.exists() ? pair.gradient.values.node : nullptr;
+    if (node != nullptr && node->device() == handle.device()) beside.push_back(node);
+  }
+  const ControlDependencies after(handle.graph(), beside);
+  return parts_->local_step.Read();
+}
+
+Gradient SyncReplicasOptimizer::Accumulate(const GradientAndVariable& pair, Output local_step,
+                                           std::vector<Node*>* applied) {
   const ops::Variable& variable = pair.variable;
   Graph& graph = variable.graph();
-  const Output local_step = parts_->local_step.value();
   const ColocateWith beside(graph, *variable.handle().node);
   const ops::AccumulatorOptions options{.shared_name = variable.name() + "/grad_accum",
                                         .name = NodeName(variable.name() + "/grad_accum")};
@@ -114,8 +126,9 @@ Node* SyncReplicasOptimizer::ApplyMeans(const std::vector<GradientAndVariable>& 
   std::vector<GradientAndVariable> means;
   {
     const NameScope scope(graph, options_.name);
+    const Output local_step = ReadLocalStep(gradients);
     for (const GradientAndVariable& pair : gradients) {
-      means.push_back({pair.gradient.exists() ? Accumulate(pair, &applied) : pair.gradient, pair.variable});
+      means.push_back({pair.gradient.exists() ? Accumulate(pair, local_step, &applied) : pair.gradient, pair.variable});
     }
   }
   Node* update = optimizer_.ApplyGradients(means, global_step);
@@ -131,8 +144,12 @@ Node* SyncReplicasOptimizer::ApplyMeans(const std::vector<GradientAndVariable>& 
     parts_->chief_op =
         PutTokens(*parts_->tokens, global_step, std::max(total_num_replicas_, options_.replicas_to_aggregate));
   }
-  const ControlDependencies after(graph, applied);
-  const Output token = parts_->tokens->Dequeue({.held_by_session = true})[0];
+  Output token;
+  {
+    const ControlDependencies after(graph, applied);
+    token = parts_->tokens->Dequeue({.held_by_session = true})[0];
+  }
+  // The token comes after the gradients, so the worker needs no message of its own about them.
   return parts_->local_step.Assign(token, options_.name);
 }
 

@@ -88,8 +88,9 @@ class COHORT_EXPORT SyncReplicasOptimizer {
  private:
   Node* ApplyMeans(const std::vector<GradientAndVariable>& gradients);
   Node* ApplyOnArrival(const std::vector<GradientAndVariable>& gradients);
+  Output ReadLocalStep(const std::vector<GradientAndVariable>& gradients) const;
   // Returns the accumulated mean of a gradient, and adds the node that accumulates it to `applied`.
-  Gradient Accumulate(const GradientAndVariable& pair, std::vector<Node*>* applied);
+  Gradient Accumulate(const GradientAndVariable& pair, Output local_step, std::vector<Node*>* applied);
   void MakeLocalStep(Graph& graph);
   const SyncReplicasParts& parts() const;
   // Throws FailedPreconditionError with a staleness other than 0.

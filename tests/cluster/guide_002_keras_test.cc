@@ -44,7 +44,8 @@ TEST_F(Guide002KerasTest, InOneProcess) {
        R"(ParameterServerStrategy \(CentralStorageStrategy if you are using a single machine\) with compute_devices = )"
        R"(\['/job:chief/replica:0/task:0/device:CPU:0'\], variable_device = )",
        R"(Number of GPUs on workers: 0)",
-       R"(Single-worker MultiWorkerMirroredStrategy with local_devices = \('/device:CPU:0'\))"}) {
+       R"(Single-worker MultiWorkerMirroredStrategy with local_devices = \('/device:CPU:0',\), )"
+       R"(communication = CommunicationImplementation\.AUTO\n)"}) {
     EXPECT_TRUE(std::regex_search(err, std::regex(line))) << line << "\nnot in\n" << err;
   }
   for (int epoch = 1; epoch <= 5; ++epoch) EXPECT_THAT(out, HasSubstr("Epoch " + std::to_string(epoch) + "/5\n"));

@@ -3,23 +3,16 @@
 // runs have flags that make them short, so that they can end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
+#include <cmath>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cohort/core/error.h"
-#include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/example_output.h"
-#include "tests/cluster/host_network.h"
-#include "tests/cluster/launched_program.h"
+#include "tests/cluster/guide_fixture.h"
 
 namespace cohort::testing {
 namespace {
@@ -31,83 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::SizeIs;
-
-using Words = std::vector<std::string>;
-
-// Replaces `from`, which has to occur, by `to`.
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from << " in " << text;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-// Returns the lines, among them those that a progress bar has drawn over each other.
-Words Lines(std::string text) {
-  std::replace(text.begin(), text.end(), '\r', '\n');
-  Words lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) lines.push_back(line);
-  }
-  return lines;
-}
-
-Words LinesWith(const std::string& text, const std::string& part) {
-  Words found;
-  for (const std::string& line : Lines(text)) {
-    if (line.find(part) != std::string::npos) found.push_back(line);
-  }
-  return found;
-}
-
-class GuideTest : public ::testing::Test {
- protected:
-  explicit GuideTest(Words addresses) : addresses_(std::move(addresses)) {}
-
-  // Root's networks have to work: an exception fails the test.
-  void SetUp() override {
-    if (const std::string why = WhyNoNetworks(); !why.empty()) GTEST_SKIP() << why;
-    network_.emplace(addresses_);
-  }
-  // Types `command` on the host. The terminal has no settings of the machine that runs the test, its home and working
-  // folder are of this host alone, and its environment has `variables` in addition.
-  LaunchedProgram& Type(const std::string& host, const std::string& command, const Words& variables) {
-    const std::string folder = File(host);
-    std::filesystem::create_directories(folder);
-    Words words{"/usr/bin/env", "HOME=" + folder, "LC_ALL=C"};
-    for (const char* name : {"TF_CONFIG", "COHORT_TOKEN", "COHORT_TOKEN_FILE", "XDG_CONFIG_HOME", "COHORT_DATA_DIR",
-                             "COHORT_ALLOW_INSECURE"}) {
-      words.insert(words.begin() + 1, {"-u", name});
-    }
-    words.insert(words.end(), variables.begin(), variables.end());
-    words.insert(words.end(), {"/bin/sh", "-c", command});
-    const auto in_child = [&, this] {
-      network_->host(host).Enter();
-      if (chdir(folder.c_str()) != 0) _exit(126);
-    };
-    return *programs_.emplace_back(std::make_unique<LaunchedProgram>(words, in_child));
-  }
-  // Ends what the guide's reader ends with Ctrl-C.
-  void Interrupt() {
-    for (const auto& program : programs_) program->Signal(SIGINT);
-    for (const auto& program : programs_) EXPECT_EQ(program->Wait(), 128 + SIGINT) << program->err();
-  }
-  std::string Output() {
-    std::string text;
-    for (const auto& program : programs_) text += program->out() + program->err() + "----\n";
-    return text;
-  }
-
-  std::string File(const std::string& name) const { return folder_ / name; }
-
-  const Words insecure_{"COHORT_ALLOW_INSECURE=1", "COHORT_TOKEN=guide"};
-
- private:
-  const TempFolder folder_;
-  const Words addresses_;
-  std::optional<HostNetwork> network_;
-  std::vector<std::unique_ptr<LaunchedProgram>> programs_;  // they end before their network
-};
 
 // ---------------------------------------------------------------------------------------------------- guide-000
 
@@ -191,6 +107,16 @@ TEST_F(Guide000Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
                               HasSubstr("~/.config/cohort/token"), HasSubstr("no certificates are needed")));
 }
 
+TEST(Guide000FlagsTest, TheDefaultsAreTheGuides) {
+  LaunchedProgram help({LINEAR_REGRESSION_PROGRAM, "--help"});
+  ASSERT_EQ(help.Wait(), 0);
+  for (const char* flag : {"--learning_rate FLOAT=3e-05", "--steps_to_validate INT=1000", "--max_steps INT=1000000",
+                           "--logdir TEXT=./checkpoint/", "--save_model_secs FLOAT=60", "--ps_hosts TEXT ",
+                           "--worker_hosts TEXT ", "--job_name TEXT ", "--task_index INT "}) {
+    EXPECT_THAT(help.out(), HasSubstr(flag));
+  }
+}
+
 // Each host has made a token of its own.
 TEST_F(Guide000Test, HostsWithDifferentTokensAreToldToShareOne) {
   const Words variables{"COHORT_ALLOW_INSECURE=1"};
@@ -246,6 +172,8 @@ class Guide004Test : public GuideTest {
           "Trainable params: 2,887,306", "Non-trainable params: 0"}) {
       EXPECT_THAT(out, HasSubstr(std::string(line) + "\n"));
     }
+    EXPECT_THAT(LinesWith(out, "____"), Each(std::string(65, '_')));
+    EXPECT_THAT(LinesWith(out, "===="), ::testing::Contains(std::string(65, '=')));
   }
   static void ExpectEpochs(const std::string& out, int epochs) {
     const std::string of = "/" + std::to_string(epochs);
@@ -294,6 +222,13 @@ TEST_F(Guide004Test, TwoMachines) {
   EXPECT_THAT(second.err(), AllOf(HasSubstr(channels), HasSubstr("Started server with target: grpc://172.17.0.3:23456"),
                                   HasSubstr("AUTO sharding policy will apply DATA sharding policy")));
   ExpectEpochs(first.out(), 2);
+}
+
+TEST_F(Guide004Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
+  auto& program = Python(kHost3, "two_machine_worker02", kShort);
+  EXPECT_EQ(program.Wait(), 1);
+  EXPECT_THAT(program.err(), AllOf(HasSubstr("PermissionDenied"), HasSubstr("got 172.17.0.3:23456"),
+                                   HasSubstr("COHORT_ALLOW_INSECURE=1 before its command, on this host, 172.17.0.3,")));
 }
 
 // As typed, an epoch has 214 steps, so the run is watched until it trains.

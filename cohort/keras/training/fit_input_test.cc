@@ -8,6 +8,7 @@
 
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/callbacks/callbacks.h"
+#include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 
 namespace cohort::keras {
@@ -43,6 +44,30 @@ TEST_F(FitInputTest, DTypesThatAreNoNumbers) {
   const Tensor words = Tensor::Vector(std::vector<std::string>{"a", "b"});
   EXPECT_THAT(Refused(words, Labels({0, 1})), HasSubstr("string"));
   EXPECT_THAT(Refused(Counting(Shape{2, 2}), words), AllOf(HasSubstr("targets"), HasSubstr("string")));
+}
+
+// What scikit-learn's scaler and the files of images give to guide 004: float64 images and uint8 labels. They train as
+// float32 images and int32 labels do.
+TEST(FitDTypesTest, Float64ImagesWithUint8LabelsTrainAsFloat32WithInt32) {
+  std::vector<double> doubles;
+  std::vector<float> floats;
+  for (int i = 0; i < 16; ++i) {
+    floats.push_back(static_cast<float>(i % 5) - 2);
+    doubles.push_back(floats.back());
+  }
+  const auto train = [](const Tensor& x, const Tensor& y) {
+    Sequential model(
+        {Input(Shape{2, 2, 1}), Conv2D(3, 2, {.activation = "selu"}), Flatten(), Dense(3, {.activation = "softmax"})},
+        {.seed = 3});
+    model.Compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
+    const data::Dataset batches = data::Dataset::FromTensorSlices({x, y}).Batch(2);
+    const History history = model.Fit(batches, {.epochs = 3, .verbose = 0, .validation_data = batches});
+    EXPECT_EQ(history["val_accuracy"].size(), 3u);
+    return history["loss"];
+  };
+  const auto expected = train(Tensor::FromValues(floats, Shape{4, 2, 2, 1}), Tensor::Vector<int32_t>({0, 1, 2, 0}));
+  EXPECT_LT(expected.back(), expected.front());
+  EXPECT_EQ(train(Tensor::FromValues(doubles, Shape{4, 2, 2, 1}), Tensor::Vector<uint8_t>({0, 1, 2, 0})), expected);
 }
 
 TEST_F(FitInputTest, NegativeLabels) {

@@ -2,10 +2,10 @@
 // devices or machines with a batch that is as many times larger. With TF_CONFIG the program is one worker of several
 // machines; the chief alone writes the checkpoints.
 //
-//   guide_001_strategies --training=loop
+//   guide_001_strategies --training=loop            or mirrored_loop, with two devices
 //   guide_001_strategies --training=fit
 //   guide_001_strategies --training=mirrored
-//   cohort launch --workers=2 -- guide_001_strategies --training=multi_worker
+//   cohort launch --workers=2 -- guide_001_strategies --training=multi_worker         or multi_worker_loop
 #include <cstdio>
 #include <string>
 
@@ -34,39 +34,61 @@ data::Dataset Images() {
   return data::Dataset::FromTensorSlices({Tensor::FromValues(pixels, Shape{kImages, kPixels}), Tensor::Vector(labels)});
 }
 
-// The guide's first snippet: for each epoch, for each batch, one train_step.
-int TrainByHand(const std::string& folder) {
+// Under a strategy with several replicas, and in the guide's words: with several GPUs or machines.
+distribute::StrategyPtr MakeStrategy(const std::string& training) {
+  if (training.starts_with("multi_worker")) return distribute::MultiWorkerMirrored();
+  if (!training.starts_with("mirrored")) return distribute::OneDevice("/cpu:0");
+  config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0), 2);
+  return distribute::Mirrored();
+}
+
+// The guide's first snippet: for each epoch, for each batch, one train_step. A batch has GLOBAL_BATCH_SIZE images,
+// which the replicas divide among each other.
+int TrainByHand(const std::string& training, const std::string& folder) {
+  const distribute::StrategyPtr strategy = MakeStrategy(training);
+  const int64_t global_batch_size = kBatchSize * strategy->num_replicas_in_sync();
+  const auto dataset = distribute::DistributeDataset(strategy, Images().Batch(global_batch_size));
+
   Graph graph;
-  const ops::Variable step = ops::GetOrCreateGlobalStep(graph);
-  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, kPixels}, "images");
-  const Output y = ops::Placeholder(graph, DType::kInt64, Shape{-1}, "labels");
-  const Output logits = layers::Dense(x, kClasses);
-  const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, y));
+  ops::Variable w, b;
+  {
+    const auto scope = strategy->Scope(graph);
+    w = ops::GetVariable(graph, "w", Shape{kPixels, kClasses});
+    b = ops::GetVariable(graph, "b", Shape{kClasses}, DType::kFloat32, initializers::Zeros());
+  }
+  const distribute::ReplicaInputs inputs(graph, dataset);
+  const auto losses = strategy->Run(graph, [&](distribute::ReplicaContext& replica) {
+    const Output images = inputs.Of(replica)[0], labels = inputs.Of(replica)[1];
+    const Output logits = ops::MatMul(images, replica.Local(w)) + replica.Local(b);
+    return replica.MeanOfGlobalBatch(ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels));
+  });
   train::GradientDescentOptimizer optimizer(0.5);
-  Node* update = optimizer.Minimize(loss, step);
+  Node* update = strategy->Minimize(optimizer, losses);
+  const Output loss = strategy->Reduce(distribute::Reduction::kSum, losses);
   Saver saver(graph);
   Node* init = ops::GlobalVariablesInitializer(graph);
 
-  Session session(graph);
-  session.Run(init);
-  const Callable train_step = session.MakeCallable({x, y}, {loss}, {update});
+  const auto session = strategy->OpenSession(graph);
+  const auto train_step = inputs.MakeStep(*session, {loss}, {update});
+  session->Run(init);
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    const auto batches = Images().Batch(kBatchSize).MakeIterator();
+    const auto batches = dataset.MakeIterator({.epoch = epoch});
     int steps = 0;
     float last = 0;
-    for (data::Element batch; batches->Next(&batch); ++steps) last = train_step(batch).front().scalar<float>();
-    std::printf("epoch %d/%d: %d steps, loss %.4f\n", epoch + 1, kEpochs, steps, static_cast<double>(last));
-    if (!folder.empty()) saver.Save(session, folder + "/ckpt", epoch + 1);
+    for (distribute::PerReplica<std::vector<Tensor>> batch; batches->Next(&batch); ++steps) {
+      last = train_step(batch)[loss].scalar<float>();
+    }
+    if (!strategy->is_chief()) continue;  // the weights are equal on all workers, so one writes
+    std::printf("epoch %d/%d: %d steps of %lld images, loss %.4f\n", epoch + 1, kEpochs, steps,
+                static_cast<long long>(global_batch_size), static_cast<double>(last));
+    if (!folder.empty()) saver.Save(*session, folder + "/ckpt", epoch + 1);
   }
   return 0;
 }
 
 // The guide's second and third snippets: the same Fit, under a strategy with GLOBAL_BATCH_SIZE.
 int TrainWithFit(const std::string& training, const std::string& folder) {
-  if (training == "mirrored") config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0), 2);
-  distribute::StrategyPtr strategy = distribute::OneDevice("/cpu:0");
-  if (training == "mirrored") strategy = distribute::Mirrored();
-  if (training == "multi_worker") strategy = distribute::MultiWorkerMirrored();
+  const distribute::StrategyPtr strategy = MakeStrategy(training);
   const int64_t global_batch_size = kBatchSize * strategy->num_replicas_in_sync();
 
   keras::Sequential model({keras::Input(Shape{kPixels}), keras::Dense(kClasses, {.activation = "softmax"})},
@@ -92,8 +114,10 @@ int TrainWithFit(const std::string& training, const std::string& folder) {
 int main(int argc, char** argv) {
   examples::CommandLine line("The trainings of guide 001: a loop by hand, Fit, and Fit under a strategy.");
   std::string training = "loop", folder;
-  line.Add("--training", &training, "Which training", examples::OneOf({"loop", "fit", "mirrored", "multi_worker"}));
+  line.Add("--training", &training, "Which training",
+           examples::OneOf({"loop", "mirrored_loop", "multi_worker_loop", "fit", "mirrored", "multi_worker"}));
   line.Add("--checkpoints", &folder, "Folder for a checkpoint after each epoch");
-  return examples::Main(argc, argv, line,
-                        [&] { return training == "loop" ? TrainByHand(folder) : TrainWithFit(training, folder); });
+  return examples::Main(argc, argv, line, [&] {
+    return training.ends_with("loop") ? TrainByHand(training, folder) : TrainWithFit(training, folder);
+  });
 }

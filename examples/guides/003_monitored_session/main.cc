@@ -3,17 +3,23 @@
 // --worker_hosts, or of TF_CONFIG:
 //
 //   cohort launch --ps=1 --workers=1 -- cluster_matmul
-#include <cohort/cohort.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+
+#include "examples/task.h"
 
 using namespace cohort;
 
 namespace {
 
-int Work(const train::Task& task) {
+struct Flags {
+  examples::ClusterFlags cluster;
+  std::string master;    // "": this task's server
+  std::string is_chief;  // "": whether the task index is 0
+};
+
+int Work(const train::Task& task, const Flags& flags) {
   Graph graph;
   Output mat;
   Node* count = nullptr;
@@ -26,8 +32,8 @@ int Work(const train::Task& task) {
     count = global_step.AssignAdd(1);  // without it the step stands still, and StopAtStepHook never stops the loop
   }
   train::MonitoredSession mon_sess = train::MonitoredTrainingSession(
-      graph, {.master = task.target(),
-              .is_chief = task.is_chief(),
+      graph, {.master = flags.master.empty() ? task.target() : flags.master,
+              .is_chief = flags.is_chief.empty() ? task.is_chief() : flags.is_chief == "true",
               .hooks = {std::make_shared<train::StopAtStepHook>(train::StopAtStepHook::Options{.last_step = 200})},
               .config = {.log_device_placement = true},
               .server = task.server.get()});
@@ -42,19 +48,24 @@ int Work(const train::Task& task) {
   return 0;
 }
 
+int Run(Flags flags) {
+  if (flags.cluster.ps_hosts.empty() && flags.cluster.worker_hosts.empty() && std::getenv("TF_CONFIG") == nullptr) {
+    flags.cluster.ps_hosts = "192.168.1.1:2222";
+    flags.cluster.worker_hosts = "192.168.1.12:2222";
+  }
+  const train::Task task = train::StartTask(flags.cluster);
+  return task.job == "ps" ? task.Serve() : Work(task, flags);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) try {
-  train::TaskFlags flags = train::TakeTaskFlags(&argc, argv);
-  if (argc > 1)
-    throw InvalidArgumentError(std::string("unknown argument '") + argv[1] + "'\n" + train::TaskFlagsHelp());
-  if (flags.ps_hosts.empty() && flags.worker_hosts.empty() && std::getenv("TF_CONFIG") == nullptr) {
-    flags.ps_hosts = "192.168.1.1:2222";
-    flags.worker_hosts = "192.168.1.12:2222";
-  }
-  const train::Task task = train::StartTask(flags);
-  return task.job == "ps" ? task.Serve() : Work(task);
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-  return 1;
+int main(int argc, char** argv) {
+  examples::CommandLine line("Multiplies two matrices of a parameter server 200 times in a MonitoredTrainingSession.");
+  Flags flags;
+  examples::AddClusterFlags(line, &flags.cluster);
+  line.Add("--master", &flags.master, "Target of the session, grpc://host:port. Empty: this task's server");
+  line.Add("--is_chief", &flags.is_chief, "Whether this worker prepares the model. Empty: if its index is 0",
+           examples::OneOf({"", "true", "false"}));
+  line.SetFooter("Without hosts, TF_CONFIG describes the cluster; without TF_CONFIG, it is the guide's two addresses.");
+  return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

@@ -7,8 +7,10 @@
 //   guide_004_fashion_mnist --program=two_machine_worker02        on 172.17.0.3
 //
 // The order is the guide's: devices (UseDevices), TF_CONFIG and strategy (MakeStrategy), images, dataset, model, Fit.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "cohort/cohort.h"
@@ -33,6 +35,7 @@ struct Flags {
   bool keras_fans = false;
   std::string curves;
   std::string too_late;
+  bool step_times = false;
 };
 
 bool IsMirrored(const Flags& flags) { return flags.program == "single_machine_multi_gpu"; }
@@ -74,6 +77,19 @@ data::Dataset MakeDataset(const examples::ImagePart& part, int epochs, int64_t b
       .Prefetch(50);
 }
 
+// Prints the time of a step in each epoch, for the README's tables. The bar rounds times above 1 s to seconds.
+keras::CallbackPtr PrintStepTimes(int64_t steps) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = std::make_shared<Clock::time_point>();
+  return keras::LambdaCallback({.on_epoch_begin = [=](int) { *begin = Clock::now(); },
+                                .on_epoch_end =
+                                    [=](int epoch, const keras::Logs&) {
+                                      const std::chrono::duration<double, std::milli> time = Clock::now() - *begin;
+                                      std::printf("epoch %d: %.1f ms a step\n", epoch + 1,
+                                                  time.count() / static_cast<double>(steps));
+                                    }});
+}
+
 int Run(const Flags& flags) {
   if (!HasTwoMachines(flags)) UseDevices(flags);
   const distribute::StrategyPtr strategy = MakeStrategy(flags);
@@ -95,6 +111,7 @@ int Run(const Flags& flags) {
   options.epochs = flags.epochs;
   options.steps_per_epoch = flags.steps_per_epoch > 0 ? flags.steps_per_epoch : images.train.size() / batch_size;
   if (!flags.curves.empty()) options.validation_data = images.validation.data();
+  if (flags.step_times && strategy->is_chief()) options.callbacks.push_back(PrintStepTimes(options.steps_per_epoch));
   const keras::History history = model.Fit(train, options);
   if (!flags.curves.empty() && strategy->is_chief()) {
     std::printf("history:");
@@ -124,6 +141,7 @@ int main(int argc, char** argv) {
   line.AddSwitch("--keras_fans", &flags.keras_fans,
                  "Initialize depthwise kernels as Keras does, and so get the guide's accuracy of 0.1");
   line.Add("--curves", &flags.curves, "Validate after each epoch, and write the guide's two plots to this SVG file");
+  line.AddSwitch("--step_times", &flags.step_times, "Print the time of a step after each epoch");
   line.Add("--too_late", &flags.too_late, "Set \"visible\" devices or memory \"growth\" after the strategy is made",
            examples::OneOf({"", "visible", "growth"}));
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
