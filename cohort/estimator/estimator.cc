@@ -44,6 +44,11 @@ RunConfig WithFolder(RunConfig config) {
   return config;
 }
 
+RunConfig DefaultConfig() {
+  LogInfo(kLog, "Using default config.");
+  return {};
+}
+
 // Opens sessions of this process that hold the values of one checkpoint.
 class RestoringCreator final : public train::SessionCreator {
  public:
@@ -91,6 +96,8 @@ std::string ToString(ModeKeys mode) {
   return "infer";
 }
 
+Estimator::Estimator(ModelFn model_fn) : Estimator(std::move(model_fn), DefaultConfig()) {}
+
 Estimator::Estimator(ModelFn model_fn, const RunConfig& config)
     : model_fn_(std::move(model_fn)), config_(WithFolder(config)), role_(RoleOf(config_)) {
   if (model_fn_ == nullptr) throw InvalidArgumentError("[estimator] expected a model function; got none");
@@ -98,6 +105,15 @@ Estimator::Estimator(ModelFn model_fn, const RunConfig& config)
 }
 
 std::string Estimator::latest_checkpoint() const { return LatestCheckpoint(config_.model_dir); }
+
+std::shared_ptr<FileLock> Estimator::LockForTraining() {
+  std::shared_ptr<FileLock> lock = training_lock_.lock();
+  if (lock == nullptr) {
+    lock = std::make_shared<FileLock>(TrainingLockFile(), "chief");
+    training_lock_ = lock;
+  }
+  return lock;
+}
 
 std::vector<std::string> Estimator::GetVariableNames() const {
   const std::string checkpoint = latest_checkpoint();
@@ -150,6 +166,7 @@ void Estimator::Train(const InputFn& input_fn, const TrainOptions& options) {
       throw InvalidArgumentError(StrCat("[estimator] expected ", name, " above 0; got ", *value));
     }
   }
+  const std::shared_ptr<FileLock> lock = role_.is_chief ? LockForTraining() : nullptr;
   if (options.max_steps) {
     const std::string newest = latest_checkpoint();
     if (!newest.empty() && StepOfCheckpoint(newest) >= *options.max_steps) {

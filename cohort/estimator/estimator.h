@@ -22,6 +22,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
+#include "cohort/estimator/file_lock.h"
 #include "cohort/estimator/run_config.h"
 #include "cohort/estimator/v1.h"
 #include "cohort/graph/graph.h"
@@ -62,6 +63,9 @@ struct COHORT_EXPORT EstimatorSpec {
   std::shared_ptr<train::Scaffold> scaffold;
   std::vector<std::shared_ptr<train::SessionRunHook>> evaluation_hooks;
   std::vector<std::shared_ptr<train::SessionRunHook>> prediction_hooks;
+  // For exports: the outputs of each signature. If it is empty, "serving_default" gives the predictions. A single
+  // signature is also the default; of several, one must be called "serving_default".
+  std::map<std::string, std::map<std::string, Output>> export_outputs;
 };
 
 using ModelFn = std::function<EstimatorSpec(const ModelFnArgs& args)>;
@@ -100,14 +104,17 @@ using Prediction = std::map<std::string, Tensor>;
 // The program owns it. Used by one thread. Each call builds a new graph. All values are in checkpoints in model_dir.
 class COHORT_EXPORT Estimator {
  public:
+  // Uses the settings that a RunConfig has by itself, and says so in the log.
+  explicit Estimator(ModelFn model_fn);
   // Logs the settings. Makes the folder. Throws what CheckRunConfig and RoleOf throw, InvalidArgumentError if
   // `model_fn` is null, and the errors of core/file.h if the folder cannot be made or written.
-  explicit Estimator(ModelFn model_fn, const RunConfig& config = {});
+  Estimator(ModelFn model_fn, const RunConfig& config);
 
-  // Trains. A folder with checkpoints is trained further. Ends at `steps`, at `max_steps`, at the end of the data, or
-  // if a hook asks. The chief saves a checkpoint at the beginning, as often as the settings say, and at the end. Throws
-  // InvalidArgumentError if both numbers of steps are set, if one is not positive, or if the model function's spec
-  // lacks something; NanLossDuringTrainingError; and what sessions and hooks throw.
+  // Trains. Only one process at a time is the chief of a folder. A folder with checkpoints is trained further. Ends at
+  // `steps`, at `max_steps`, at the end of the data, or if a hook asks. The chief saves a checkpoint at the beginning,
+  // as often as the settings say, and at the end. Throws InvalidArgumentError if both numbers of steps are set, if one
+  // is not positive, or if the model function's spec lacks something; FailedPreconditionError if another process trains
+  // as chief in the folder; NanLossDuringTrainingError; and what sessions and hooks throw.
   void Train(const InputFn& input_fn, const TrainOptions& options = {});
   // Restores a checkpoint, and evaluates the model on the data. Without a checkpoint, evaluates the initial values.
   // Writes the metrics as summaries. Throws InvalidArgumentError if the data is endless and there is no number of
@@ -116,19 +123,31 @@ class COHORT_EXPORT Estimator {
   // Restores a checkpoint, and returns the predictions for all examples of the data. Throws as Evaluate.
   std::vector<Prediction> Predict(const InputFn& input_fn, const PredictOptions& options = {});
 
-  // Writes the model for prediction into a new folder `export_dir_base`/<seconds since 1970>, and returns the folder.
-  // It has graph.pbtxt (a GraphDef), the values (a checkpoint with the prefix variables/variables), and signature.json
-  // with the names of inputs and outputs. `serving_input_fn` adds the placeholders: one for each feature. Throws
-  // NotFoundError if there is no checkpoint.
+  // Writes the model for prediction as a SavedModel (saved_model.h) into a new folder
+  // `export_dir_base`/<seconds since 1970>, and returns the folder. `serving_input_fn` adds the placeholders: one for
+  // each feature; the inputs of the signatures have their names. The folder gets its name when it is complete. Until
+  // then it is called temp-<seconds>. Throws NotFoundError if there is no checkpoint, UnimplementedError, which names
+  // the op, if TensorFlow does not have an op of the model, and what WriteSavedModel throws.
   using ServingInputFn = std::function<std::vector<Output>(Graph& graph)>;
+  struct ExportOptions {
+    std::string checkpoint_path;  // "": the newest of model_dir
+    bool reuse_equal = false;     // if an export with the same contents is there, return it
+  };
   std::string ExportModel(const std::string& export_dir_base, const ServingInputFn& serving_input_fn,
-                          const std::string& checkpoint_path = "");
+                          const ExportOptions& options);
+  std::string ExportModel(const std::string& export_dir_base, const ServingInputFn& serving_input_fn) {
+    return ExportModel(export_dir_base, serving_input_fn, {});
+  }
 
   const std::string& model_dir() const { return config_.model_dir; }
   const RunConfig& config() const { return config_; }
   const TaskRole& role() const { return role_; }
   // Returns the prefix of the newest checkpoint, or "" if there is none.
   std::string latest_checkpoint() const;
+  // Locks model_dir for the training of this process (the file TrainingLockFile), until the last holder is gone. Train
+  // does so, too. Throws FailedPreconditionError, which names the other process, if another one trains there.
+  std::shared_ptr<FileLock> LockForTraining();
+  std::string TrainingLockFile() const { return model_dir() + "/chief.lock"; }
   std::vector<std::string> GetVariableNames() const;
   // Returns a value of the newest checkpoint. Throws NotFoundError if there is no checkpoint or no such variable.
   Tensor GetVariableValue(const std::string& name) const;
@@ -149,6 +168,7 @@ class COHORT_EXPORT Estimator {
   const ModelFn model_fn_;
   RunConfig config_;
   const TaskRole role_;
+  std::weak_ptr<FileLock> training_lock_;
 };
 
 }  // namespace cohort::estimator

@@ -10,6 +10,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/estimator/saved_model.h"
 #include "cohort/estimator/testing/small_model.h"
 #include "cohort/registration.h"
 
@@ -119,7 +120,7 @@ TEST_F(EstimatorTest, AFolderOfAnotherModelIsRefusedByName) {
   EXPECT_THAT(message, AllOf(HasSubstr("other/dense/"), HasSubstr("not found in checkpoint")));
 }
 
-TEST_F(EstimatorTest, AnExportHasGraphValuesAndSignature) {
+TEST_F(EstimatorTest, AnExportIsASavedModel) {
   Estimator model = Make();
   const auto serving = [](Graph& graph) {
     return std::vector<Output>{ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x")};
@@ -129,9 +130,39 @@ TEST_F(EstimatorTest, AnExportHasGraphValuesAndSignature) {
   const std::string first = model.ExportModel(folder_ / "export", serving);
   const std::string second = model.ExportModel(folder_ / "export", serving);
   EXPECT_NE(first, second);
-  for (const char* file : {"graph.pbtxt", "signature.json", "variables/variables.index"}) {
-    EXPECT_TRUE(std::filesystem::exists(StrCat(second, "/", file))) << file;
+  EXPECT_EQ(model.ExportModel(folder_ / "export", serving, {.reuse_equal = true}), first);
+  const SavedModel loaded(second);
+  const Tensor logits = loaded.Run({{"x", Tensor::FromValues<float>({5, 5.5f}, Shape{1, 2})}}).at("logits");
+  EXPECT_EQ(logits.ToVector<float>()[0], model.Predict(testing::EvaluationData)[1].at("logits").ToVector<float>()[0]);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "export")) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("temp-")) << entry.path();
   }
+}
+
+TEST_F(EstimatorTest, ExportOutputsAreSignatures) {
+  const auto export_with = [this](const std::vector<std::string>& names) {
+    Estimator model = Make([&names](const ModelFnArgs& args) {
+      EstimatorSpec spec = testing::LinearModel(args);
+      for (const std::string& name : names) spec.export_outputs[name] = {{name + "_value", spec.predictions["logits"]}};
+      return spec;
+    });
+    if (model.latest_checkpoint().empty()) model.Train(testing::TrainingData);
+    return model.ExportModel(folder_ / "export", [](Graph& graph) {
+      return std::vector<Output>{ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x")};
+    });
+  };
+  EXPECT_EQ(SavedModel(export_with({"a"})).signatures().at(kDefaultSignature).outputs.count("a_value"), 1u);
+  const SavedModel two(export_with({"a", kDefaultSignature}));
+  EXPECT_EQ(two.signatures().size(), 2u);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { export_with({"a", "b"}); }), HasSubstr(kDefaultSignature));
+}
+
+TEST_F(EstimatorTest, ASecondChiefOfTheFolderIsNamed) {
+  Estimator first = Make(), second = Make();
+  const auto lock = first.LockForTraining();
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { second.Train(testing::TrainingData); }),
+              AllOf(HasSubstr("one chief"), HasSubstr(folder_.path()), HasSubstr("process ")));
+  first.Train(testing::TrainingData);
 }
 
 }  // namespace

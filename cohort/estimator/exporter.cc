@@ -1,3 +1,6 @@
+// Estimator::ExportModel and the exporters.
+#include "cohort/estimator/exporter.h"
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -8,20 +11,12 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/estimator/model_graph.h"
-#include "cohort/estimator/train_and_evaluate.h"
-#include "cohort/graph/graph_def.h"
+#include "cohort/estimator/saved_model.h"
 
 namespace cohort::estimator {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Returns {"a": "x:0", "b": "y:0"}.
-std::string JsonOf(const std::vector<std::pair<std::string, Output>>& values) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : values) parts.push_back(StrCat("\"", name, "\": \"", value.name(), "\""));
-  return StrCat("{", StrJoin(parts, ", "), "}");
-}
 
 // Returns the exports in a folder, which have numbers as names, the oldest first.
 std::vector<std::string> ExportsIn(const std::string& dir) {
@@ -36,45 +31,91 @@ std::vector<std::string> ExportsIn(const std::string& dir) {
   return names;
 }
 
+// A folder temp-<seconds> that becomes <seconds>, or is removed.
+class NewExport {
+ public:
+  explicit NewExport(const std::string& base) : base_(base) {
+    CreateDirectories(base);
+    seconds_ =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    while (fs::exists(dir()) || fs::exists(temporary())) ++seconds_;
+    CreateDirectories(temporary());
+  }
+  ~NewExport() {
+    std::error_code ignored;
+    if (!published_) fs::remove_all(temporary(), ignored);
+  }
+  NewExport(const NewExport&) = delete;
+  NewExport& operator=(const NewExport&) = delete;
+
+  std::string temporary() const { return StrCat(base_, "/temp-", seconds_); }
+  std::string dir() const { return StrCat(base_, "/", seconds_); }
+  void Publish() {
+    SyncDirectory(temporary());
+    RenameFile(temporary(), dir());
+    published_ = true;
+    SyncDirectory(base_);
+  }
+
+ private:
+  const std::string base_;
+  int64_t seconds_ = 0;
+  bool published_ = false;
+};
+
+// Returns whether two exports have the same graph and the same values, whose checksums are in the index.
+bool SameExport(const std::string& a, const std::string& b) {
+  for (const char* file : {"/saved_model.pb", "/variables/variables.index"}) {
+    if (FileExists(a + file) != FileExists(b + file)) return false;
+    if (FileExists(a + file) && ReadFile(a + file) != ReadFile(b + file)) return false;
+  }
+  return true;
+}
+
+std::map<std::string, SavedModelSignature> SignaturesOf(const std::vector<Output>& features,
+                                                        const EstimatorSpec& spec) {
+  std::map<std::string, SavedModelSignature> signatures;
+  for (const auto& [name, outputs] : spec.export_outputs) signatures[name].outputs = outputs;
+  if (signatures.empty()) {
+    signatures[kDefaultSignature].outputs = spec.predictions;
+  } else if (signatures.size() == 1) {
+    signatures[kDefaultSignature] = signatures.begin()->second;
+  } else if (signatures.count(kDefaultSignature) == 0) {
+    throw InvalidArgumentError(StrCat("[estimator] expected one of the ", signatures.size(),
+                                      " export_outputs to be called \"", kDefaultSignature, "\"; none is"));
+  }
+  for (auto& [name, signature] : signatures) {
+    for (const Output& feature : features) signature.inputs[feature.node->name()] = feature;
+  }
+  return signatures;
+}
+
 }  // namespace
 
 std::string Estimator::ExportModel(const std::string& export_dir_base, const ServingInputFn& serving_input_fn,
-                                   const std::string& checkpoint_path) {
-  const std::string checkpoint = checkpoint_path.empty() ? latest_checkpoint() : checkpoint_path;
+                                   const ExportOptions& options) {
+  const std::string checkpoint = options.checkpoint_path.empty() ? latest_checkpoint() : options.checkpoint_path;
   if (checkpoint.empty()) {
     throw NotFoundError(StrCat("[estimator] expected a checkpoint to export in ", model_dir(), "; got none"));
   }
-  ModelGraph model;
-  model.global_step = ops::GetOrCreateGlobalStep(model.graph);
-  const std::vector<Output> features = serving_input_fn(model.graph);
+  NewExport made(export_dir_base);
+  Graph graph;
+  (void)ops::GetOrCreateGlobalStep(graph);
+  const std::vector<Output> features = serving_input_fn(graph);
   LogInfo("estimator", "Calling model_fn.");
-  model.spec = model_fn_({model.graph, features, {}, ModeKeys::kPredict, config_});
+  const EstimatorSpec spec = model_fn_({graph, features, {}, ModeKeys::kPredict, config_});
   LogInfo("estimator", "Done calling model_fn.");
-  CheckSpec(model.spec, ModeKeys::kPredict);
-  model.MakeScaffold(config_);
-  const auto session = OpenRestored(model, checkpoint, {});
-  CreateDirectories(export_dir_base);
-  int64_t seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  while (fs::exists(StrCat(export_dir_base, "/", seconds))) ++seconds;
-  const std::string final_dir = StrCat(export_dir_base, "/", seconds);
-  const std::string temporary = StrCat(export_dir_base, "/temp-", seconds);
-  fs::remove_all(temporary);
-  CreateDirectories(temporary + "/variables");
-  (void)session->RunStepFn([&](train::MonitoredSession::StepContext& context) {
-    model.scaffold->saver()->Save(context.session(), temporary + "/variables/variables");
-    return RunResults();
-  });
-  session->Close();
-  WriteFileAtomically(temporary + "/graph.pbtxt", GraphDefText(model.graph));
-  std::vector<std::pair<std::string, Output>> inputs, outputs;
-  for (const Output& feature : features) inputs.emplace_back(feature.node->name(), feature);
-  for (const auto& [name, value] : model.spec.predictions) outputs.emplace_back(name, value);
-  WriteFileAtomically(temporary + "/signature.json",
-                      StrCat("{\"inputs\": ", JsonOf(inputs), ", \"outputs\": ", JsonOf(outputs), "}\n"));
-  RenameFile(temporary, final_dir);
-  LogInfo("estimator", "The model was exported to ", final_dir);
-  return final_dir;
+  CheckSpec(spec, ModeKeys::kPredict);
+  WriteSavedModel(graph, SignaturesOf(features, spec), checkpoint, made.temporary());
+  for (const std::string& name : options.reuse_equal ? ExportsIn(export_dir_base) : std::vector<std::string>()) {
+    const std::string earlier = StrCat(export_dir_base, "/", name);
+    if (!SameExport(earlier, made.temporary())) continue;
+    LogInfo("estimator", "The model was exported already, to ", earlier);
+    return earlier;
+  }
+  made.Publish();
+  LogInfo("estimator", "SavedModel written to: ", made.dir(), "/saved_model.pb");
+  return made.dir();
 }
 
 FinalExporter::FinalExporter(std::string name, Estimator::ServingInputFn serving_input_fn)
@@ -85,7 +126,8 @@ std::optional<std::string> FinalExporter::Export(Estimator& estimator, const std
                                                  bool is_final) {
   if (!is_final) return std::nullopt;
   LogInfo("estimator", "Performing the final export in the end of training.");
-  return estimator.ExportModel(export_path, serving_input_fn_, checkpoint_path);
+  return estimator.ExportModel(export_path, serving_input_fn_,
+                               {.checkpoint_path = checkpoint_path, .reuse_equal = true});
 }
 
 LatestExporter::LatestExporter(std::string name, Estimator::ServingInputFn serving_input_fn, int exports_to_keep)
@@ -99,10 +141,13 @@ LatestExporter::LatestExporter(std::string name, Estimator::ServingInputFn servi
 std::optional<std::string> LatestExporter::Export(Estimator& estimator, const std::string& export_path,
                                                   const std::string& checkpoint_path, const EvalMetrics&,
                                                   bool /*is_final*/) {
-  const std::string made = estimator.ExportModel(export_path, serving_input_fn_, checkpoint_path);
+  const std::string made = estimator.ExportModel(export_path, serving_input_fn_, {.checkpoint_path = checkpoint_path});
   const std::vector<std::string> names = ExportsIn(export_path);
   for (size_t i = 0; i + static_cast<size_t>(exports_to_keep_) < names.size(); ++i) {
-    fs::remove_all(StrCat(export_path, "/", names[i]));
+    // A process that is killed now must not leave a part of an export under its name.
+    const std::string leaving = StrCat(export_path, "/temp-", names[i], "-old");
+    RenameFile(StrCat(export_path, "/", names[i]), leaving);
+    fs::remove_all(leaving);
   }
   return made;
 }

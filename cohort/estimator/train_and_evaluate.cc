@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/device.h"
 #include "cohort/estimator/model_graph.h"
 
 namespace cohort::estimator {
@@ -22,17 +25,16 @@ constexpr const char* kTaskLog = "estimator";
 constexpr std::chrono::milliseconds kLook{200};  // between two looks of an evaluator into the folder
 using SteadyClock = std::chrono::steady_clock;
 
+// The chief writes it when its training has ended: the final step, and a number that no other end has.
 std::string DoneFile(const Estimator& estimator) { return estimator.model_dir() + "/training_done"; }
-
-// Returns the final step that the chief has written, or -1.
-int64_t FinalStep(const Estimator& estimator) {
-  const std::string path = DoneFile(estimator);
-  return FileExists(path) ? std::strtoll(ReadFile(path).c_str(), nullptr, 10) : -1;
-}
+// The evaluator copies the file above to it when it has evaluated and exported the final step.
+std::string EvaluatedFile(const Estimator& estimator) { return estimator.model_dir() + "/evaluation_done"; }
+std::string EvaluatorLockFile(const Estimator& estimator) { return estimator.model_dir() + "/evaluator.lock"; }
+std::string ReadIfThere(const std::string& path) { return FileExists(path) ? ReadFile(path) : ""; }
 
 double SecondsOf(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
-void CheckSpecs(const TrainSpec& train_spec, const EvalSpec& eval_spec) {
+void CheckSpecs(const TrainSpec& train_spec, const EvalSpec& eval_spec, bool evaluates) {
   if (train_spec.input_fn == nullptr || eval_spec.input_fn == nullptr) {
     throw InvalidArgumentError("[estimator] expected an input function in TrainSpec and in EvalSpec; got none");
   }
@@ -41,12 +43,37 @@ void CheckSpecs(const TrainSpec& train_spec, const EvalSpec& eval_spec) {
                                       SecondsOf(eval_spec.start_delay), " s and ", SecondsOf(eval_spec.throttle),
                                       " s"));
   }
+  // Otherwise the training would be over before an evaluation could say so.
+  if (evaluates && !eval_spec.steps && eval_spec.input_fn().Cardinality() == data::kInfiniteCardinality) {
+    throw InvalidArgumentError(
+        "[estimator] expected EvalSpec::steps, because the evaluation's data is endless (Repeat); got none");
+  }
   std::set<std::string> names;
   for (const auto& exporter : eval_spec.exporters) {
     if (exporter == nullptr) throw InvalidArgumentError("[estimator] expected exporters; got a null pointer");
     if (!names.insert(exporter->name()).second) {
       throw InvalidArgumentError(
           StrCat("[estimator] expected exporters with different names; two are called \"", exporter->name(), "\""));
+    }
+  }
+}
+
+std::string ExportFolder(const Estimator& estimator, const Exporter& exporter) {
+  return StrCat(estimator.model_dir(), "/export/", exporter.name());
+}
+
+// Removes exports that a process did not complete, because it was killed. Requires: no other process exports here.
+void RemoveAbandonedExports(const Estimator& estimator, const EvalSpec& spec) {
+  for (const auto& exporter : spec.exporters) {
+    const std::filesystem::path dir = ExportFolder(estimator, *exporter);
+    if (!FileExists(dir)) continue;
+    std::vector<std::filesystem::path> abandoned;
+    for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+      if (entry.path().filename().string().starts_with("temp-")) abandoned.push_back(entry.path());
+    }
+    for (const auto& path : abandoned) {
+      LogInfo(kTaskLog, "Removing ", path.string(), ", which was not completed.");
+      std::filesystem::remove_all(path);
     }
   }
 }
@@ -69,7 +96,7 @@ class Evaluation {
   void Export(bool is_final) {
     std::vector<std::string> exports;
     for (const auto& exporter : spec_.exporters) {
-      const std::string path = StrCat(estimator_.model_dir(), "/export/", exporter->name());
+      const std::string path = ExportFolder(estimator_, *exporter);
       if (auto made = exporter->Export(estimator_, path, checkpoint_, metrics_, is_final)) exports.push_back(*made);
     }
     exports_ = std::move(exports);
@@ -138,11 +165,15 @@ TrainAndEvaluateResult RunLocal(Estimator& estimator, const TrainSpec& train_spe
           by_steps ? StrCat(*config.save_checkpoints_steps) : "None", " or save_checkpoints_secs ",
           by_steps ? "None" : StrCat(SecondsOf(config.save_checkpoints_interval.value_or(std::chrono::seconds(600)))),
           ".");
+  const std::shared_ptr<FileLock> lock = estimator.LockForTraining();
+  RemoveAbandonedExports(estimator, eval_spec);
   Evaluation evaluation(estimator, eval_spec);
   TrainOptions options = OptionsOf(train_spec);
   options.saving_listeners.push_back(
       std::make_shared<EvaluateAfterSave>(evaluation, estimator, train_spec, eval_spec.throttle));
   estimator.Train(train_spec.input_fn, options);
+  // If max_steps was saved before, there was no training. An earlier process may have died before it could evaluate.
+  if (evaluation.step() < 0) evaluation.Run(estimator.latest_checkpoint(), /*is_final=*/true);
   return evaluation.result();
 }
 
@@ -153,10 +184,12 @@ std::unique_ptr<Server> StartServer(const Estimator& estimator) {
   return std::make_unique<Server>(role.cluster_spec, role.task_type, role.task_id, options);
 }
 
-void WarnWithoutEvaluator(const EvalSpec& eval_spec) {
-  LogWarning(kTaskLog, "in a cluster only the task \"evaluator\" evaluates",
-             eval_spec.exporters.empty() ? "" : " and exports",
-             "; start one with {\"task\": {\"type\": \"evaluator\", \"index\": 0}} in TF_CONFIG if there is none");
+// `what` says what is not done: "checkpoints are not evaluated yet".
+void WarnWithoutEvaluator(const Estimator& estimator, const EvalSpec& eval_spec, const std::string& what) {
+  if (FileLock::IsHeld(EvaluatorLockFile(estimator))) return;
+  LogWarning(kTaskLog, "no evaluator is running for ", estimator.model_dir(), ", so ", what,
+             eval_spec.exporters.empty() ? "" : ", and nothing is exported",
+             "; start one with {\"task\": {\"type\": \"evaluator\", \"index\": 0}} in TF_CONFIG");
 }
 
 // Waits for `delay`, or until the chief says that training is done.
@@ -175,6 +208,8 @@ void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpe
                "workers share the variables; got ",
                role.cluster_spec.ToString()));
   }
+  // Until the final step is written, no second chief may touch the folder.
+  const std::shared_ptr<FileLock> lock = role.is_chief ? estimator.LockForTraining() : nullptr;
   TrainOptions options = OptionsOf(train_spec);
   std::unique_ptr<Server> server;
   if (role.cluster_spec.total_tasks() > 1) {
@@ -183,7 +218,7 @@ void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpe
   }
   if (role.is_chief) {
     RemoveFile(DoneFile(estimator));
-    WarnWithoutEvaluator(eval_spec);
+    WarnWithoutEvaluator(estimator, eval_spec, "checkpoints are not evaluated yet");
   } else {
     const auto longest = estimator.config().experimental_max_worker_delay.value_or(std::chrono::seconds(60));
     const auto delay = std::min<std::chrono::milliseconds>(longest, std::chrono::seconds(5) * (role.task_id + 1));
@@ -199,7 +234,11 @@ void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpe
   estimator.Train(train_spec.input_fn, options);
   if (role.is_chief) {
     const std::string last = estimator.latest_checkpoint();
-    if (!last.empty()) WriteFileAtomically(DoneFile(estimator), StrCat(StepOfCheckpoint(last), "\n"));
+    if (!last.empty()) {
+      WriteFileAtomically(DoneFile(estimator), StrCat(StepOfCheckpoint(last), " ", NewIncarnation(), "\n"));
+      WarnWithoutEvaluator(estimator, eval_spec,
+                           StrCat("the final step ", StepOfCheckpoint(last), " is not evaluated"));
+    }
   }
 }
 
@@ -208,49 +247,89 @@ void RunServer(const Estimator& estimator) {
   server->Join();
 }
 
+// How long an evaluator waits for a new checkpoint.
+class CheckpointWait {
+ public:
+  explicit CheckpointWait(const Estimator& estimator) : estimator_(estimator) { Renew(); }
+
+  void Renew() {
+    deadline_ = DeadlineAfter(estimator_.config().session_creation_timeout);
+    warn_at_ = SteadyClock::now() + kWarnAfter;
+  }
+  // Throws DeadlineExceededError if the wait since Renew was too long. Logs a warning now and then.
+  void Check(const std::string& newest) {
+    const auto now = SteadyClock::now();
+    const std::string have = newest.empty() ? "none" : newest;
+    if (now >= deadline_) {
+      throw DeadlineExceededError(StrCat("[estimator] expected a new checkpoint in ", estimator_.model_dir(),
+                                         " within ", SecondsOf(estimator_.config().session_creation_timeout),
+                                         " s; the newest is ", have));
+    }
+    if (now < warn_at_) return;
+    LogWarning(kTaskLog, "Estimator is not trained yet, or no new checkpoint was written: the newest in ",
+               estimator_.model_dir(), " is ", have);
+    warn_at_ = now + kWarnAfter;
+  }
+
+ private:
+  static constexpr std::chrono::minutes kWarnAfter{10};
+  const Estimator& estimator_;
+  SteadyClock::time_point deadline_, warn_at_;
+};
+
+// Calls `work`, which reads a checkpoint. Returns false if it fails because the chief, which keeps only the newest
+// checkpoints, has deleted this one meanwhile.
+bool ReadWhileKept(const std::string& checkpoint, const std::function<void()>& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    if (FileExists(checkpoint + ".index")) throw;
+    LogWarning(kTaskLog, "the chief has deleted ", checkpoint, " while it was evaluated (", error.what(),
+               "); a newer one will be evaluated. RunConfig::keep_checkpoint_max says how many it keeps");
+    return false;
+  }
+}
+
 TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
-  // The file of an earlier training in this folder, which the chief has not removed yet, does not count.
-  int64_t old_step = FinalStep(estimator);
-  if (old_step >= train_spec.max_steps.value_or(-1)) old_step = -1;
+  const FileLock lock(EvaluatorLockFile(estimator), "evaluator");
+  RemoveAbandonedExports(estimator, eval_spec);
+  // If the end of an earlier training was evaluated, the chief of this training has not begun yet.
+  std::string old_end = ReadIfThere(EvaluatedFile(estimator));
   if (eval_spec.start_delay.count() > 0) {
     LogInfo(kTaskLog, "Waiting ", SecondsOf(eval_spec.start_delay), " secs before starting eval.");
     std::this_thread::sleep_for(eval_spec.start_delay);
   }
   Evaluation evaluation(estimator, eval_spec);
-  const auto patience = estimator.config().session_creation_timeout;
-  auto deadline = DeadlineAfter(patience);
-  auto warn_at = SteadyClock::now() + std::chrono::minutes(10);
-  for (;;) {
-    // The final step is read first: the checkpoint of this step is there when the chief writes it.
-    int64_t final_step = FinalStep(estimator);
-    if (final_step < 0) old_step = -1;  // the chief has begun
-    if (old_step >= 0 && final_step == old_step) final_step = -1;
+  CheckpointWait wait(estimator);
+  for (;; std::this_thread::sleep_for(kLook)) {
+    // In this order: a chief that has ended has written its last checkpoint, then the end, and then freed its lock.
+    const bool chief_is_gone = !FileLock::IsHeld(estimator.TrainingLockFile());
+    const std::string end = ReadIfThere(DoneFile(estimator));
+    if (end.empty()) old_end.clear();  // the chief has begun
+    const int64_t final_step = end.empty() || end == old_end ? -1 : std::strtoll(end.c_str(), nullptr, 10);
+    const auto is_last = [&](int64_t step) {
+      return step >= 0 && (step == final_step || (chief_is_gone && step >= train_spec.max_steps.value_or(INT64_MAX)));
+    };
     const std::string newest = estimator.latest_checkpoint();
     const bool is_new = !newest.empty() && newest != evaluation.checkpoint();
-    if (is_new && (evaluation.ThrottleIsOver() || final_step >= 0)) {
-      const int64_t step = StepOfCheckpoint(newest);
-      const bool is_last = step == final_step || step >= train_spec.max_steps.value_or(INT64_MAX);
-      evaluation.Run(newest, is_last);
-      if (is_last) return evaluation.result();
-    } else if (!is_new && evaluation.step() >= 0 && evaluation.step() == final_step) {
+    if (!is_new && is_last(evaluation.step())) {
       evaluation.Export(/*is_final=*/true);
+      WriteFileAtomically(EvaluatedFile(estimator), end);
       return evaluation.result();
     }
-    if (is_new) {  // it was evaluated now, or will be when the throttle is over
-      deadline = DeadlineAfter(patience);
-      warn_at = SteadyClock::now() + std::chrono::minutes(10);
+    bool ended = false;
+    const bool read = !is_new || ReadWhileKept(newest, [&] {
+      const bool last = is_last(StepOfCheckpoint(newest));
+      if (last || evaluation.ThrottleIsOver()) evaluation.Run(newest, last);
+      ended = last;
+    });
+    if (ended) {
+      WriteFileAtomically(EvaluatedFile(estimator), end);
+      return evaluation.result();
     }
-    const auto now = SteadyClock::now();
-    if (now >= deadline) {
-      throw DeadlineExceededError(StrCat("[estimator] expected a new checkpoint in ", estimator.model_dir(), " within ",
-                                         SecondsOf(patience), " s; the newest is ", newest.empty() ? "none" : newest));
-    }
-    if (now >= warn_at) {
-      LogWarning(kTaskLog, "Estimator is not trained yet, or no new checkpoint was written: the newest in ",
-                 estimator.model_dir(), " is ", newest.empty() ? "none" : newest);
-      warn_at = now + std::chrono::minutes(10);
-    }
-    std::this_thread::sleep_for(kLook);
+    if (is_new && read) wait.Renew();  // it was evaluated now, or will be when the throttle is over
+    wait.Check(newest);
   }
 }
 
@@ -258,9 +337,9 @@ TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train
 
 std::optional<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, const TrainSpec& train_spec,
                                                        const EvalSpec& eval_spec) {
-  CheckSpecs(train_spec, eval_spec);
-  LogInfo(kTaskLog, "Not using Distribute Coordinator.");
   const TaskRole& role = estimator.role();
+  CheckSpecs(train_spec, eval_spec, role.task_type == "evaluator" || role.cluster_spec.empty());
+  LogInfo(kTaskLog, "Not using Distribute Coordinator.");
   if (role.task_type == "evaluator") return RunEvaluator(estimator, train_spec, eval_spec);
   if (role.cluster_spec.empty()) return RunLocal(estimator, train_spec, eval_spec);
   if (role.task_type == "ps") {

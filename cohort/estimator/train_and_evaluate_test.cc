@@ -8,9 +8,11 @@
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/estimator/file_lock.h"
 #include "cohort/estimator/testing/small_model.h"
 #include "cohort/registration.h"
 
@@ -71,6 +73,78 @@ TEST_F(TrainAndEvaluateTest, EvaluatesAfterCheckpointsAndExportsOnceAtTheEnd) {
   EXPECT_EQ(result->second.size(), 2u);
   EXPECT_EQ(Exports("final"), 1u);
   EXPECT_EQ(Exports("latest"), 2u);  // of three evaluations, at 2, 4 and 6
+}
+
+// As after a process that was killed when it had saved the last step.
+TEST_F(TrainAndEvaluateTest, ATrainingThatIsOverIsEvaluatedAndExportedOnce) {
+  const InputFn endless = [] { return testing::TrainingData().Repeat(); };
+  Estimator(testing::LinearModel, Config()).Train(endless, {.steps = 3});
+  for (int times = 0; times < 2; ++times) {
+    Estimator model(testing::LinearModel, Config());
+    const auto result = TrainAndEvaluate(
+        model, {.input_fn = endless, .max_steps = 3},
+        {.input_fn = testing::EvaluationData, .exporters = {std::make_shared<FinalExporter>("final", Serving)}});
+    EXPECT_FLOAT_EQ(static_cast<float>(result->first.at("loss")), 0.005215075f);
+    EXPECT_EQ(result->second.size(), 1u);
+    EXPECT_EQ(Exports("final"), 1u);
+  }
+}
+
+TEST_F(TrainAndEvaluateTest, EvaluatesNoMoreOftenThanTheThrottleSays) {
+  RunConfig config = Config();
+  config.save_checkpoints_steps = 2;
+  Estimator model(testing::LinearModel, config);
+  ::testing::internal::CaptureStderr();
+  const auto result =
+      TrainAndEvaluate(model, {.input_fn = [] { return testing::TrainingData().Repeat(); }, .max_steps = 6},
+                       {.input_fn = testing::EvaluationData,
+                        .exporters = {std::make_shared<LatestExporter>("latest", Serving, 9)},
+                        .throttle = std::chrono::hours(1)});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("Skip the current checkpoint eval due to throttle secs (3600 secs)."));
+  EXPECT_EQ(result->first.at("global_step"), 6);
+  EXPECT_EQ(Exports("latest"), 2u);  // of the evaluations at 2 and at the end
+}
+
+TEST_F(TrainAndEvaluateTest, EndlessEvaluationDataIsNamedBeforeTheTraining) {
+  Estimator model(testing::LinearModel, Config());
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                TrainAndEvaluate(
+                    model, {.input_fn = testing::TrainingData},
+                    {.input_fn = [] { return testing::EvaluationData().Repeat(); }, .steps = std::nullopt});
+              }),
+              HasSubstr("EvalSpec::steps"));
+  EXPECT_EQ(model.latest_checkpoint(), "");
+}
+
+// The chief keeps only the newest checkpoints, so it may delete one that is being evaluated.
+TEST_F(TrainAndEvaluateTest, AnEvaluatorOutlivesADeletedCheckpoint) {
+  const InputFn endless = [] { return testing::TrainingData().Repeat(); };
+  Estimator(testing::LinearModel, Config()).Train(endless, {.steps = 3});
+  int calls = 0;
+  const InputFn deleting = [&] {
+    if (++calls == 1) {
+      for (const char* file : {"model.ckpt-3.index", "model.ckpt-3.data-00000-of-00001"}) RemoveFile(folder_ / file);
+      Estimator(testing::LinearModel, Config()).Train(endless, {.max_steps = 6});
+    }
+    return testing::EvaluationData();
+  };
+  Estimator model(testing::LinearModel, Config(R"({"task": {"type": "evaluator", "index": 0}})"));
+  ::testing::internal::CaptureStderr();
+  const auto result = TrainAndEvaluate(model, {.input_fn = endless, .max_steps = 6},
+                                       {.input_fn = deleting, .start_delay = std::chrono::seconds(0)});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the chief has deleted " + folder_.path()));
+  EXPECT_EQ(result->first.at("global_step"), 6);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(TrainAndEvaluateTest, ASecondEvaluatorIsNamed) {
+  const FileLock first(folder_ / "evaluator.lock", "evaluator");
+  Estimator model(testing::LinearModel, Config(R"({"task": {"type": "evaluator", "index": 0}})"));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                TrainAndEvaluate(model, {.input_fn = testing::TrainingData}, {.input_fn = testing::EvaluationData});
+              }),
+              HasSubstr("one evaluator"));
 }
 
 TEST_F(TrainAndEvaluateTest, AnEvaluatorEvaluatesTheLastCheckpointAndEnds) {

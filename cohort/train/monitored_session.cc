@@ -13,6 +13,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
 #include "cohort/train/clock.h"
+#include "cohort/train/hooks/hook_values.h"
 
 namespace cohort::train {
 namespace {
@@ -159,10 +160,19 @@ RunResults MonitoredSession::RunOnce(const RunRequest& original) {
   }
   fetch_begin.push_back(request.fetches.size());
   RunResults results = session_->Run(request.feeds, request.fetches, request.targets, request.options);
+  NoteStep(request, results);
   CallAfterRun(context, request, results, fetch_begin);
   if (context.stop_requested()) coordinator_.RequestStop();
   results.Truncate(original.fetches.size());
   return results;
+}
+
+void MonitoredSession::NoteStep(const RunRequest& request, const RunResults& results) {
+  const ops::Variable& step = creator_->scaffold().global_step();
+  if (!creator_->is_chief() || !step.valid()) return;
+  const auto at = std::find(request.fetches.begin(), request.fetches.end(), step.value());
+  if (at != request.fetches.end())
+    creator_->NoteStep(StepOf(results[static_cast<size_t>(at - request.fetches.begin())]));
 }
 
 void MonitoredSession::CallAfterRun(SessionRunContext& context, const RunRequest& request, const RunResults& results,

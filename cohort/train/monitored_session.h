@@ -68,19 +68,24 @@ class COHORT_EXPORT SessionCreator {
   // Returns the marker that the latest CreateSession has seen; 0 if there is none. It changes whenever the chief
   // restores or initializes the variables.
   int64_t state() const { return state_; }
+  // Tells the creator that a step has ended, before which the global step was `before`. A later CreateSession can then
+  // say how many steps are lost.
+  void NoteStep(int64_t before) { seen_step_ = before + 1; }
 
  protected:
   SessionManagerOptions Waits();
   // Returns the name of this process for errors: that of its server's task, if it has one.
   std::string TaskName() const;
-  // Remembers the marker of a new session, and returns the session.
+  // Remembers the marker and the restored step of a new session, and returns the session.
   std::unique_ptr<Session> Keep(PreparedSession prepared);
+  int64_t seen_step() const { return seen_step_; }  // -1: none
 
  private:
   SessionCreatorOptions options_;
   TrainingMarker marker_;                   // not valid without a master, and if the graph has no variables
   std::unique_ptr<TrainingRecord> record_;  // null if there is no marker
   int64_t state_ = 0;
+  int64_t seen_step_ = -1;
 };
 
 // For the process that initializes or restores the model, see SessionManager::PrepareSession. It never replaces values
@@ -177,6 +182,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // Ends the session, and the loops of the coordinator, which may use it. A request to stop, and its error, stay.
   void DropSession();
   RunResults RunOnce(const RunRequest& request);
+  // Tells the creator of the global step, if a hook or the caller has fetched it.
+  void NoteStep(const RunRequest& request, const RunResults& results);
   // Calls `work` until no task is lost during it.
   RunResults Recovering(const std::function<RunResults()>& work);
   // Calls AfterRun of all hooks. The values of hook i are those from fetch_begin[i] up to fetch_begin[i + 1].

@@ -58,13 +58,15 @@ SessionManagerOptions SessionCreator::Waits() {
 
 std::unique_ptr<Session> ChiefSessionCreator::CreateSession(const Graph& graph, Coordinator& coordinator) {
   const SessionManager manager(graph, scaffold(), coordinator, Waits());
-  return Keep(manager.PrepareSession(
-      options().master, options().config,
-      {.checkpoint_dir = options().checkpoint_dir, .allow_mixed_steps = options().allow_mixed_steps}));
+  return Keep(manager.PrepareSession(options().master, options().config,
+                                     {.checkpoint_dir = options().checkpoint_dir,
+                                      .allow_mixed_steps = options().allow_mixed_steps,
+                                      .seen_step = seen_step()}));
 }
 
 std::unique_ptr<Session> SessionCreator::Keep(PreparedSession prepared) {
   state_ = prepared.marker;
+  if (!prepared.restored.empty()) seen_step_ = scaffold().Step(*prepared.session);
   return std::move(prepared.session);
 }
 

@@ -26,22 +26,25 @@ std::string Listed(const std::vector<std::string>& names) {
 
 std::string AtStep(const std::optional<int64_t>& step) { return step ? StrCat(" at step ", *step) : ""; }
 
-// Logs what the restoring of `restored` has cost. `missing` and `step` are of the time before it.
-void LogWhatIsLost(const std::vector<std::string>& missing, const std::optional<int64_t>& step, int64_t now,
-                   const std::string& restored, bool mixed) {
-  if (!missing.empty()) {
-    LogWarning("session manager", "A task of the parameters was started again. These had no value: ", Listed(missing));
+// Returns how many steps after the step `now` are lost, as far as this is known: `before` is the step that the
+// variables had, `seen` the last one that this process has seen, or -1.
+std::string LostSteps(int64_t now, const std::optional<int64_t>& before, int64_t seen) {
+  if (before) return *before > now ? StrCat("; ", *before - now, " steps after it are lost") : "; no step is lost";
+  if (seen > now) {
+    return StrCat("; at least ", seen - now, " steps after it are lost: this task has seen step ", seen);
   }
-  if (restored.empty()) {
-    if (!missing.empty()) LogWarning("session manager", "There is no checkpoint: training begins anew");
-  } else if (mixed) {
+  if (seen == now) return "; this task has seen no step after it that is lost";
+  return "; steps after it, if there were any, are lost: no task that has seen them is left";
+}
+
+// Logs which variables had lost their values.
+void LogMissing(const std::vector<std::string>& missing, const std::string& restored, bool mixed) {
+  if (missing.empty()) return;
+  LogWarning("session manager", "A task of the parameters was started again. These had no value: ", Listed(missing));
+  if (restored.empty()) LogWarning("session manager", "There is no checkpoint: training begins anew");
+  if (mixed && !restored.empty()) {
     LogWarning("session manager", "Only these were restored from ", restored,
                "; the others go on with the values that they had, so the steps are mixed");
-  } else if (step) {
-    LogInfo("session manager", "Training goes on at step ", now, " of ", restored, "; ", std::max<int64_t>(*step - now, 0),
-            " steps after it are lost");
-  } else {
-    LogInfo("session manager", "Training goes on at step ", now, " of ", restored, "; steps after it are lost");
   }
 }
 
@@ -161,7 +164,12 @@ PreparedSession SessionManager::PrepareSession(const std::string& target, const 
     if (scaffold_.init_fn()) scaffold_.init_fn()(*session);
   }
   RunLocalInit(*session, restored.empty() ? "init_op" : "restoring " + restored);
-  LogWhatIsLost(found.missing, found.step, scaffold_.Step(*session), restored, mixed);
+  LogMissing(found.missing, restored, mixed);
+  if (!restored.empty() && !mixed) {
+    const int64_t step = scaffold_.Step(*session);
+    LogInfo("session manager", "Training goes on at step ", step, " of ", restored,
+            LostSteps(step, found.step, options.seen_step));
+  }
   int64_t marker = 0;
   if (options_.marker != nullptr) {
     marker = options_.marker->NewNumber(options.checkpoint_dir);

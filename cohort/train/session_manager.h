@@ -47,6 +47,7 @@ struct COHORT_EXPORT PrepareOptions {
   // true: if only some variables have lost their values, because their task was started again, restore only these. The
   // variables are then of different steps. false: restore all.
   bool allow_mixed_steps = false;
+  int64_t seen_step = -1;  // the last global step that this process has seen, for the log; -1: none
 };
 
 // A session that is ready for its first step. The caller owns it.

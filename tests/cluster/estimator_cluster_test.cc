@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <regex>
+#include <sstream>
+#include <string>
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/example_output.h"
 #include "tests/cluster/launch_fixture.h"
@@ -31,11 +35,65 @@ TEST_F(EstimatorClusterTest, EveryRoleDoesItsWorkAndEnds) {
   EXPECT_THAT(program.out(), HasSubstr("'global_step': " + std::to_string(step))) << program.err();
 }
 
-TEST_F(EstimatorClusterTest, AloneItTrainsAndEvaluates) {
+// Each pattern is a line of the guide's output, without its "INFO:tensorflow:". The losses are the program's own: its
+// kernel is random, and estimator_test checks the guide's losses. README.md has the lines that differ.
+constexpr const char* kGuideLines[] = {
+    R"(Using default config\.)",
+    R"(Using temporary folder as model directory: /tmp/tmp\w+)",
+    R"(Using config: \{'_model_dir': '/tmp/tmp\w+', '_tf_random_seed': None, '_save_summary_steps': 100, )"
+    R"('_save_checkpoints_steps': None, '_save_checkpoints_secs': 600, '_session_config': allow_soft_placement: true)",
+    R"(, '_keep_checkpoint_max': 5, '_keep_checkpoint_every_n_hours': 10000, '_log_step_count_steps': 100, )"
+    R"('_train_distribute': None, '_device_fn': None, '_protocol': None, '_eval_distribute': None, )"
+    R"('_experimental_distribute': None, '_experimental_max_worker_delay_secs': None, )"
+    R"('_session_creation_timeout_secs': 7200, '_checkpoint_save_graph_def': True, '_service': None, )"
+    R"('_cluster_spec': ClusterSpec\(\{\}\), '_task_type': 'worker', '_task_id': 0, '_global_id_in_cluster': 0, )"
+    R"('_master': '', '_evaluation_master': '', '_is_chief': True, '_num_ps_replicas': 0, '_num_worker_replicas': 1\})",
+    R"(Not using Distribute Coordinator\.)",
+    R"(Running training and evaluation locally \(non-distributed\)\.)",
+    R"(Start train and evaluate loop\. The evaluate will happen after every checkpoint\. Checkpoint frequency is )"
+    R"(determined based on RunConfig arguments: save_checkpoints_steps None or save_checkpoints_secs 600\.)",
+    R"(Calling model_fn\.)",
+    R"(Done calling model_fn\.)",
+    R"(Create CheckpointSaverHook\.)",
+    R"(Graph was finalized\.)",
+    R"(Running local_init_op\.)",
+    R"(Done running local_init_op\.)",
+    R"(Calling checkpoint listeners before saving checkpoint 0\.\.\.)",
+    R"(Saving checkpoints for 0 into /tmp/tmp\w+/model\.ckpt\.)",
+    R"(Calling checkpoint listeners after saving checkpoint 0\.\.\.)",
+    R"(loss = [-0-9.e]+, step = 0)",
+    R"(Calling checkpoint listeners before saving checkpoint 3\.\.\.)",
+    R"(Saving checkpoints for 3 into /tmp/tmp\w+/model\.ckpt\.)",
+    R"(Calling checkpoint listeners after saving checkpoint 3\.\.\.)",
+    R"(Calling model_fn\.)",
+    R"(Done calling model_fn\.)",
+    R"(Starting evaluation at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)",
+    R"(Graph was finalized\.)",
+    R"(Restoring parameters from /tmp/tmp\w+/model\.ckpt-3)",
+    R"(Running local_init_op\.)",
+    R"(Done running local_init_op\.)",
+    R"(Inference Time : \d+\.\d{5}s)",
+    R"(Finished evaluation at \d{4}-\d\d-\d\d-\d\d:\d\d:\d\d)",
+    R"(Saving dict for global step 3: global_step = 3, loss = [-0-9.e]+)",
+    R"(Saving 'checkpoint_path' summary for global step 3: /tmp/tmp\w+/model\.ckpt-3)",
+    R"(Loss for final step: [-0-9.e]+\.)"};
+
+TEST_F(EstimatorClusterTest, AloneItPrintsTheLinesOfTheGuideInTheirOrder) {
   LaunchedProgram program({GUIDE_002_ESTIMATOR_PROGRAM});
   ASSERT_EQ(program.Wait(), 0) << program.err();
-  EXPECT_THAT(program.out(), HasSubstr("'global_step': 3}, [])"));
-  EXPECT_THAT(program.err(), HasSubstr("Using temporary folder as model directory: /tmp/tmp"));
+  std::istringstream log(program.err());
+  std::string line;
+  for (const char* pattern : kGuideLines) {
+    const std::regex wanted(StrCat("(^|\\] )", pattern, "$"));
+    bool found = false;
+    while (!found && std::getline(log, line)) found = std::regex_search(line, wanted);
+    ASSERT_TRUE(found) << pattern << "\nis not in, or has another place in\n" << program.err();
+  }
+  EXPECT_TRUE(std::regex_search(program.out(), std::regex(R"(\(\{'loss': [-0-9.e]+, 'global_step': 3\}, \[\]\)\n$)")))
+      << program.out();
+  // TF_CONFIG is set and deleted again inside of the program.
+  EXPECT_THAT(program.out(), HasSubstr("'ps': ['localhost:12121', 'localhost:13131']"));
+  EXPECT_THAT(program.out(), HasSubstr("task chief 0\n"));
 }
 
 }  // namespace

@@ -26,16 +26,38 @@ estimator::EstimatorSpec ModelFn(const estimator::ModelFnArgs& args) {
   return {.mode = args.mode, .loss = loss, .train_op = train_op};
 }
 
+// The guide's description of a cluster.
+const char* const kCluster = R"({
+  "cluster": {
+    "chief": ["localhost:11111"],
+    "worker": ["localhost:12345", "localhost:23456", "localhost:21212"],
+    "ps": ["localhost:12121", "localhost:13131"]
+  },
+  "task": {"type": "chief", "index": 0}
+})";
+
+// The guide sets TF_CONFIG and deletes it again, so that one process trains. A task of a real cluster keeps its own.
+void ShowTFConfig() {
+  if (std::getenv("TF_CONFIG") != nullptr) return;
+  setenv("TF_CONFIG", kCluster, 1);
+  const TFConfigClusterResolver resolver;
+  std::printf("TF_CONFIG: %s, task %s %d\n", resolver.cluster_spec().ToString().c_str(), resolver.task_type()->c_str(),
+              *resolver.task_id());
+  unsetenv("TF_CONFIG");
+}
+
 }  // namespace
 
 int main() try {
+  ShowTFConfig();
   const char* model_dir = std::getenv("MODEL_DIR");  // of all tasks, if there are several
-  estimator::Estimator model(ModelFn, {.model_dir = model_dir == nullptr ? "" : model_dir});
+  estimator::Estimator model =
+      model_dir == nullptr ? estimator::Estimator(ModelFn) : estimator::Estimator(ModelFn, {.model_dir = model_dir});
   const auto result = estimator::TrainAndEvaluate(
       model, {.input_fn = [] { return Batches(kFeatures, kLabels); }},
       {.input_fn = [] { return Batches(kEvalFeatures, kEvalLabels); }, .start_delay = std::chrono::seconds(0)});
   if (!result) return 0;  // a task that does not evaluate
-  std::printf("({'loss': %.9g, 'global_step': %.0f}, [])\n", result->first.at("loss"), result->first.at("global_step"));
+  std::printf("({'loss': %.8g, 'global_step': %.0f}, [])\n", result->first.at("loss"), result->first.at("global_step"));
   return 0;
 } catch (const Error& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -1,0 +1,148 @@
+#include "cohort/estimator/saved_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "cohort/checkpoint/saver.h"
+#include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/control_flow.h"
+#include "cohort/ops/queues.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/ops/step_clock.h"
+#include "cohort/ops/variables.h"
+#include "cohort/registration.h"
+
+namespace cohort::estimator {
+namespace {
+
+using cohort::testing::TempFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// y = x * w + c with w of a checkpoint and the local variable c = 1.
+class SavedModelTest : public ::testing::Test {
+ protected:
+  SavedModelTest() {
+    RegisterAll();
+    Graph graph;
+    const ops::Variable w(graph, Tensor::Vector<float>({2, 3}), {.name = "w"});
+    Saver saver(graph);
+    Session session(graph);
+    session.Run(w.initializer());
+    checkpoint_ = saver.Save(session, folder_ / "model.ckpt", 7);
+  }
+  // Adds the model to a graph whose w begins with other values than the checkpoint's.
+  static std::map<std::string, SavedModelSignature> Model(Graph& graph) {
+    const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x");
+    const ops::Variable w(graph, Tensor::Vector<float>({9, 9}), {.name = "w"});
+    const ops::Variable c(graph, Tensor::Scalar(1.0f), {.name = "c", .local = true});
+    return {{kDefaultSignature, {.inputs = {{"x", x}}, .outputs = {{"y", x * w + c}}}}};
+  }
+  static Tensor Ones() { return Tensor::FromValues<float>({1, 1}, Shape{1, 2}); }
+
+  const TempFolder folder_;
+  std::string checkpoint_;
+};
+
+TEST_F(SavedModelTest, CarriesTheValuesOfTheCheckpoint) {
+  Graph graph;
+  WriteSavedModel(graph, Model(graph), checkpoint_, folder_.path());
+  const SavedModel loaded(folder_.path());
+  EXPECT_THAT(loaded.Run({{"x", Ones()}}).at("y").ToVector<float>(), ElementsAre(3, 4));
+  EXPECT_EQ(loaded.signatures().at(kDefaultSignature).method_name, kPredictMethod);
+  EXPECT_EQ(loaded.signatures().at(kDefaultSignature).inputs.at("x").shape(), (Shape{-1, 2}));
+}
+
+TEST_F(SavedModelTest, EqualModelsGiveEqualFiles) {
+  for (const char* name : {"a", "b"}) {
+    CreateDirectories(folder_ / name);
+    Graph graph;
+    WriteSavedModel(graph, Model(graph), checkpoint_, folder_ / name);
+  }
+  for (const char* file : {"/saved_model.pb", "/variables/variables.index"}) {
+    EXPECT_EQ(ReadFile((folder_ / "a") + file), ReadFile((folder_ / "b") + file)) << file;
+  }
+}
+
+TEST_F(SavedModelTest, AnOpWithoutTensorFlowFormIsNamed) {
+  Graph graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2}, "x");
+  Node* own = ops::FIFOQueue(graph, {DType::kFloat32}).Reset("mine");
+  const ControlDependencies after(graph, {own});
+  const Output y = ops::Identity(x);
+  EXPECT_THAT(
+      MessageOf<UnimplementedError>([&] {
+        WriteSavedModel(graph, {{"f", {.inputs = {{"x", x}}, .outputs = {{"y", y}}}}}, checkpoint_, folder_.path());
+      }),
+      AllOf(HasSubstr("QueueReset"), HasSubstr("\"mine\"")));
+  EXPECT_FALSE(FileExists(folder_ / "saved_model.pb"));
+}
+
+TEST_F(SavedModelTest, AnOpWithoutTensorFlowFormInAFunctionIsNamed) {
+  Graph graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2}, "x");
+  const auto same = [](Graph&, const std::vector<Output>& in) { return std::vector<Output>{ops::Identity(in[0])}; };
+  const auto counting = [](Graph& body, const std::vector<Output>& in) {
+    const ControlDependencies after(body, {ops::StepClockTakeStaleness(ops::StepClock(body), "mine").node});
+    return std::vector<Output>{ops::Identity(in[0])};
+  };
+  const Output y = ops::If(ops::Sum(x) > 0.0f, {x}, counting, same)[0];
+  EXPECT_THAT(
+      MessageOf<UnimplementedError>([&] {
+        WriteSavedModel(graph, {{"f", {.inputs = {{"x", x}}, .outputs = {{"y", y}}}}}, checkpoint_, folder_.path());
+      }),
+      AllOf(HasSubstr("StepClock"), HasSubstr("in the function \"")));
+}
+
+TEST_F(SavedModelTest, AVariableThatTheCheckpointLacksIsNamed) {
+  Graph graph;
+  const ops::Variable other(graph, Tensor::Scalar(1.0f), {.name = "other"});
+  EXPECT_THAT(
+      MessageOf<NotFoundError>([&] {
+        WriteSavedModel(graph, {{"f", {.outputs = {{"y", ops::Identity(other)}}}}}, checkpoint_, folder_.path());
+      }),
+      AllOf(HasSubstr("other"), HasSubstr(checkpoint_)));
+}
+
+TEST_F(SavedModelTest, BadCallsAreNamed) {
+  Graph graph;
+  WriteSavedModel(graph, Model(graph), checkpoint_, folder_.path());
+  const SavedModel loaded(folder_.path());
+  EXPECT_THAT(MessageOf<NotFoundError>([&] {
+                loaded.Run({{"x", Ones()}}, "other");
+              }),
+              AllOf(HasSubstr("other"), HasSubstr(kDefaultSignature)));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                loaded.Run({{"z", Ones()}});
+              }),
+              AllOf(HasSubstr("inputs x"), HasSubstr("got z")));
+  EXPECT_THROW(loaded.Run({}), InvalidArgumentError);
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { SavedModel(folder_.path(), {"train"}); }),
+              AllOf(HasSubstr("{train}"), HasSubstr("{serve}")));
+  EXPECT_THROW(SavedModel(folder_ / "nowhere"), NotFoundError);
+}
+
+TEST_F(SavedModelTest, DamagedFilesAreNamed) {
+  Graph graph;
+  WriteSavedModel(graph, Model(graph), checkpoint_, folder_.path());
+  const std::string path = folder_ / "saved_model.pb", bytes = ReadFile(path);
+  WriteFileAtomically(path, bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(MessageOf<DataLossError>([&] { SavedModel(folder_.path()); }), HasSubstr(path));
+  WriteFileAtomically(path, bytes);
+  std::filesystem::resize_file(folder_ / "variables/variables.data-00000-of-00001", 2);
+  EXPECT_THROW(SavedModel(folder_.path()), DataLossError);
+}
+
+}  // namespace
+}  // namespace cohort::estimator

@@ -1,0 +1,86 @@
+"""SavedModels: TensorFlow loads what an Estimator exports, and we load what TensorFlow 1's way of saving writes."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+import our_programs
+
+v1 = tf.compat.v1
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return json.loads(our_programs.output("interop_saved_model", "export", tmp_path_factory.mktemp("model")))
+
+
+def check(ours, theirs):
+    assert theirs.dtype == (np.int64 if isinstance(ours[0], int) else np.float32)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
+
+
+def test_tensorflow_2_loads_an_export(exported):
+    model = tf.saved_model.load(exported["dir"], tags=["serve"])
+    x = tf.constant(exported["x"])
+    assert {*model.signatures} == {"serving_default", "scores"}
+    predicted = model.signatures["serving_default"](x=x)
+    assert {*predicted} == {"labels", "probabilities"}
+    for name, value in predicted.items():
+        check(exported[name], value.numpy())
+    check(exported["logits"], model.signatures["scores"](x=x)["logits"].numpy())
+    assert {variable.name for variable in model.variables} == {
+        "global_step:0", "dense/kernel:0", "dense/bias:0", "logits/kernel:0", "logits/bias:0",
+    }  # fmt: skip
+
+
+def test_tensorflow_1_loads_an_export(exported):
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], exported["dir"])
+        signature = meta.signature_def["serving_default"]
+        assert signature.method_name == "tensorflow/serving/predict"
+        assert [d.size for d in signature.inputs["x"].tensor_shape.dim] == [-1, 4]
+        outputs = {name: info.name for name, info in signature.outputs.items()}
+        for name, value in session.run(outputs, {signature.inputs["x"].name: exported["x"]}).items():
+            check(exported[name], value)
+        assert len(v1.global_variables()) == 5
+        assert len(v1.trainable_variables()) == 4
+
+
+def test_tensorflow_saves_an_export_again(exported, tmp_path):
+    """The ops that the saver_def names are those that TensorFlow's Saver runs."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], exported["dir"])
+        saver = v1.train.Saver(saver_def=meta.saver_def)
+        prefix = saver.save(session, str(tmp_path / "again"), write_meta_graph=False)
+    names = dict(tf.train.list_variables(prefix))
+    assert names["logits/kernel"] == [8, 3]
+    ours = tf.train.load_variable(exported["dir"] + "/variables/variables", "logits/kernel")
+    np.testing.assert_array_equal(tf.train.load_variable(prefix, "logits/kernel"), ours)
+
+
+def test_we_load_a_model_of_tensorflow(tmp_path):
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None], name="x")
+        w = v1.get_variable("w", initializer=[3.0], use_resource=True)
+        c = v1.get_variable("c", initializer=1.0, use_resource=True, collections=["local_variables"])
+        y = tf.exp(x) * w + c
+        session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
+        session.run(w.assign([0.5]))
+        wanted = session.run(y, {x: [1.0, -2.0]})
+        builder = v1.saved_model.Builder(str(tmp_path / "model"))
+        signature = v1.saved_model.predict_signature_def({"x": x}, {"y": y})
+        main_op = v1.local_variables_initializer()
+        builder.add_meta_graph_and_variables(session, ["serve"], {"f": signature}, main_op=main_op)
+        builder.save()
+    ours = json.loads(our_programs.output("interop_saved_model", "run", tmp_path / "model", "f", "y", 1.0, -2.0))
+    np.testing.assert_allclose(ours, wanted, rtol=1e-6)
+
+
+def test_the_ops_that_tensorflow_lacks_are_known():
+    """An export names an op that TensorFlow does not have. So the list of those ops has to be right."""
+    for name, has_form in json.loads(our_programs.output("interop_saved_model", "ops")).items():
+        in_tensorflow = not name.startswith("_") and op_def_registry.get(name) is not None
+        assert has_form == in_tensorflow, name
