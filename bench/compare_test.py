@@ -77,6 +77,28 @@ class Together(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 100)
 
 
+class Venv(unittest.TestCase):
+    # Stands for an interpreter whose `-m venv --clear` and `-m pip install` take some time. It notes both in a log.
+    PYTHON = """#!/bin/sh
+case "$1 $2" in
+  "-m venv") mkdir -p "$4/bin"; cp "$0" "$4/bin/python"; touch "$4/pyvenv.cfg"; echo clear >>"$LOG" ;;
+  "-m pip") sleep 1; echo install >>"$LOG" ;;
+esac
+"""
+
+    def test_two_runs_for_one_folder_make_it_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            python, log = folder / "python", folder / "log"
+            python.write_text(self.PYTHON)
+            python.chmod(0o755)
+            command = ["env", f"PYTHON={python}", f"COHORT_TF215_VENV={folder}/venv", f"LOG={log}",
+                       programs.PEERS / "venv.sh", "tf215"]
+            outputs = programs.run_together([command, command], limit=60)
+            self.assertEqual([programs.last_line(text) for text in outputs], [f"{folder}/venv/bin/python"] * 2)
+            self.assertEqual(log.read_text(), "clear\ninstall\n")
+
+
 class Workers(unittest.TestCase):
     @staticmethod
     def line(worker, images_per_s, replicas=2):

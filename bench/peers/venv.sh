@@ -42,19 +42,22 @@ esac
 case "$venv" in /*) ;; *) venv=$root/$venv ;; esac
 stamp=$venv/requirements.installed
 
-# Two runs for one folder wait for each other. Otherwise the second one would clear what the first one is installing.
-mkdir -p "$(dirname "$venv")"
-exec 9>"$venv.lock"
-flock -n 9 || { echo "venv.sh: waiting for another run that makes $venv" >&2; flock 9; }
-
 if [ -n "${PYTHON:-}" ]; then python=$PYTHON
 elif [ -x /usr/bin/python3 ]; then python=/usr/bin/python3
 else python=python3; fi
 
-if [ "$force" = no ] && cmp -s "$requirements" "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; then
-  echo "$venv/bin/python"
-  exit 0
-fi
+finish_if_up_to_date() { # the stamp is written last, so a folder that has it is complete
+  if [ "$force" = no ] && cmp -s "$requirements" "$stamp" && "$venv/bin/python" -c '' 2>/dev/null; then
+    echo "$venv/bin/python"
+    exit 0
+  fi
+}
+finish_if_up_to_date
+
+# Two runs for one folder wait for each other. Otherwise the second one would clear what the first one is installing.
+mkdir -p "$(dirname "$venv")"
+exec 9>"$venv.lock"
+flock -n 9 || { echo "venv.sh: waiting for another run that makes $venv" >&2; flock 9; finish_if_up_to_date; }
 
 "$python" -c "import sys; sys.exit(not ($test_version))" ||
   { echo "venv.sh: $python: need Python $needed; set PYTHON" >&2; exit 1; }

@@ -6,6 +6,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/graph/iterator_ops.h"
 #include "cohort/data/serialize.h"
+#include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/operand.h"
 #include "cohort/ops/variables.h"
@@ -31,14 +32,11 @@ NodeBuilder WithSpec(NodeBuilder builder, const ElementSpec& spec) {
   return builder;
 }
 
-// Adds the dataset's node, and the constants that it needs.
-Output AddDataset(Graph& graph, const SerializedDataset& serialized, const ElementSpec& spec) {
-  std::vector<Output> tensors;
+// Adds the dataset's node. `tensors` are the values of serialized.tensors, in order.
+Output AddDataset(Graph& graph, const SerializedDataset& serialized, const std::vector<Output>& tensors,
+                  const ElementSpec& spec) {
   std::vector<int64_t> hashes;
-  for (const auto& [hash, tensor] : serialized.tensors) {
-    tensors.push_back(ops::Const(graph, tensor, "tensor"));
-    hashes.push_back(static_cast<int64_t>(hash));
-  }
+  for (const auto& [hash, tensor] : serialized.tensors) hashes.push_back(static_cast<int64_t>(hash));
   return WithSpec(graph.Op("DatasetFromDescription"), spec)
       .Name("Dataset")
       .Inputs(tensors)
@@ -88,17 +86,61 @@ GraphOptional GraphIterator::GetNextAsOptional(const NodeName& name) const {
   return {WithSpec(ops::Op("IteratorGetNextAsOptional", {handle_}), spec_).Name(name).Finish1(), spec_};
 }
 
+GraphIteratorInitializer GraphIterator::MakeInitializer(const Dataset& dataset,
+                                                        const GraphIteratorInitializer& known) const {
+  Graph& graph = handle_.graph();
+  const SerializedDataset serialized = SerializeForGraph(dataset, handle_.node->name());
+  if (!IsCompatible(spec_, dataset.element_spec())) {
+    throw InvalidArgumentError(StrCat("[iterator] expected a dataset with elements ", ToString(spec_),
+                                      " for iterator '", handle_.node->name(), "'; got ",
+                                      ToString(dataset.element_spec()), " (", dataset.ToString(), ")"));
+  }
+  GraphIteratorInitializer made;
+  made.description = serialized.description;
+  for (const auto& [hash, tensor] : serialized.tensors) made.description += StrCat(" ", hash);
+  if (known.node != nullptr && known.description == made.description) return known;
+  const ControlDependencies none(graph, nullptr);
+  const NameScope inside(graph, handle_.node->name() + "/");
+  const ColocateWith beside(graph, *handle_.node);
+  std::vector<Output> tensors;
+  for (const auto& [hash, tensor] : serialized.tensors) {
+    tensors.push_back(ops::Placeholder(graph, tensor.dtype(), tensor.shape(), "tensor"));
+    made.feeds.emplace_back(tensors.back(), tensor);
+  }
+  const Output source = AddDataset(graph, serialized, tensors, dataset.element_spec());
+  made.node = graph.Op("MakeIterator").Input(source).Input(handle_).Finish();
+  return made;
+}
+
+namespace {
+
+GraphIterator AddIterator(Graph& graph, const ElementSpec& spec, const GraphIteratorOptions& options) {
+  const ControlDependencies none(graph, nullptr);  // an iterator does not depend on where in a program it is made
+  Node* handle =
+      WithSpec(graph.Op("IteratorV2"), spec).Name(options.name).Attr("shared_name", options.shared_name).Finish();
+  return {handle->output(0), nullptr, spec};
+}
+
+}  // namespace
+
+GraphIterator MakeGraphIterator(Graph& graph, const ElementSpec& spec, const GraphIteratorOptions& options,
+                                CallSite site) {
+  const CallSiteScope line(graph, site);
+  return AddIterator(graph, spec, options);
+}
+
 GraphIterator MakeGraphIterator(Graph& graph, const Dataset& dataset, const GraphIteratorOptions& options,
                                 CallSite site) {
   const SerializedDataset serialized = SerializeForGraph(dataset, options.name);
   const ElementSpec& spec = dataset.element_spec();
   const CallSiteScope line(graph, site);
-  const ControlDependencies none(graph, nullptr);  // an iterator does not depend on where in a program it is made
-  Node* handle =
-      WithSpec(graph.Op("IteratorV2"), spec).Name(options.name).Attr("shared_name", options.shared_name).Finish();
+  const ControlDependencies none(graph, nullptr);
+  Node* handle = AddIterator(graph, spec, options).handle().node;
   const NameScope inside(graph, handle->name() + "/");
   const ColocateWith beside(graph, *handle);
-  const Output source = AddDataset(graph, serialized, spec);
+  std::vector<Output> tensors;
+  for (const auto& [hash, tensor] : serialized.tensors) tensors.push_back(ops::Const(graph, tensor, "tensor"));
+  const Output source = AddDataset(graph, serialized, tensors, spec);
   Node* initializer = graph.Op("MakeIterator").Input(source).Input(handle->output(0)).Finish();
   ops::AddLocalInitializer(initializer);
   graph.AddToCollection(kIterators, handle->output(0));

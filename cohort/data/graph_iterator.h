@@ -50,6 +50,14 @@ COHORT_EXPORT GraphOptional OptionalFromValue(const std::vector<Output>& compone
 // Returns an optional without an element. `spec` is what an element would have.
 COHORT_EXPORT GraphOptional OptionalNone(Graph& graph, const ElementSpec& spec, const NodeName& name = "OptionalNone");
 
+// Nodes that put an iterator at the start of a dataset, and the values to feed when they run.
+struct COHORT_EXPORT GraphIteratorInitializer {
+  Node* node = nullptr;
+  std::vector<std::pair<Output, Tensor>> feeds;  // the tensors inside of the dataset
+  // What the dataset is, without the bytes of its tensors. Equal texts mean equal datasets.
+  std::string description;
+};
+
 // An iterator of a graph. Cheap to copy. It can be used while its graph lives. MakeGraphIterator makes it.
 //
 // The values of GetNext are the components of the element, in the order of the element. A dataset of this library has
@@ -71,6 +79,11 @@ class COHORT_EXPORT GraphIterator {
   // ops::LocalVariablesInitializer, the Supervisor and the MonitoredTrainingSession run it.
   Node* initializer() const { return initializer_; }
   const ElementSpec& element_spec() const { return spec_; }
+  // Adds an initializer for another dataset with elements of this iterator's spec (TensorFlow's
+  // Iterator.make_initializer). The dataset's tensors are fed to it, and are no part of the graph. It is not a local
+  // initializer. If `known`, an initializer of this iterator, is for an equal dataset, adds nothing and returns it.
+  // Throws what MakeGraphIterator throws, and InvalidArgumentError if the elements do not fit the spec.
+  GraphIteratorInitializer MakeInitializer(const Dataset& dataset, const GraphIteratorInitializer& known = {}) const;
 
   // Adds a node that takes the next element, and returns the components of the element. All outputs of one call are of
   // one element. The node runs at most once in a step, so all users of these outputs see the same element; each further
@@ -103,7 +116,13 @@ COHORT_EXPORT GraphIterator MakeGraphIterator(Graph& graph, const Dataset& datas
                                               const GraphIteratorOptions& options = {},
                                               CallSite site = CallSite::Here());
 
-// Returns the handles of all iterators that MakeGraphIterator has added to the graph, in this order.
+// Adds an iterator without a dataset over elements of `spec` (TensorFlow's Iterator.from_structure). Its initializer()
+// is null: make one with MakeInitializer. It is not among GraphIteratorHandles.
+COHORT_EXPORT GraphIterator MakeGraphIterator(Graph& graph, const ElementSpec& spec,
+                                              const GraphIteratorOptions& options = {},
+                                              CallSite site = CallSite::Here());
+
+// Returns the handles of all iterators over a dataset that MakeGraphIterator has added to the graph, in this order.
 COHORT_EXPORT std::vector<Output> GraphIteratorHandles(const Graph& graph);
 
 }  // namespace cohort::data

@@ -15,6 +15,8 @@
 
 namespace cohort {
 
+class ClosureUpdates;
+
 // Says which thread runs the kernels of a step.
 enum class StepMode {
   // The thread that starts the step runs them. If the step waits for a value, the thread that brings the value
@@ -52,6 +54,9 @@ struct StepInfo {
   const StepOrigin* origin = nullptr;  // the session that the step belongs to; null if there is no session
   ClosureId closure = {};              // the closure of which the step is an attempt
   StepTrace* trace = nullptr;          // collects what the nodes do; null if the step is not traced
+  // If the step is of a closure: the updates that it has come to on this device. The functions that it calls share it.
+  // The run of the step sets it.
+  ClosureUpdates* closure_updates = nullptr;
 };
 
 }  // namespace cohort

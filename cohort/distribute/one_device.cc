@@ -1,6 +1,8 @@
 // Default and OneDevice: one replica.
 #include <optional>
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/strategy_layouts.h"
 #include "cohort/distribute/variable_placer.h"
@@ -28,6 +30,21 @@ class OnOneDevice final : public VariablePlacer {
 
 StrategyPtr Default() {
   return std::make_shared<const Strategy>(LayoutOf("DefaultStrategy", {""}, {}), std::make_unique<OnOneDevice>(""));
+}
+
+StrategyPtr Default(const ClusterResolver& resolver, const ServerOptions& options) {
+  const std::optional<std::string> type = resolver.task_type();
+  const std::optional<int> task = resolver.task_id();
+  if (!type || !task) {
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected a resolver that knows which task of the cluster this process is; the cluster is ",
+               resolver.cluster_spec().ToString()));
+  }
+  StrategyLayout layout = LayoutOf("DefaultStrategy", {""}, {});
+  ServerOptions server = options;
+  server.protocol = resolver.rpc_layer().value_or(options.protocol);
+  layout.server = std::make_shared<Server>(resolver.cluster_spec(), *type, *task, server);
+  return std::make_shared<const Strategy>(std::move(layout), std::make_unique<OnOneDevice>(""));
 }
 
 StrategyPtr OneDevice(const std::string& device) {

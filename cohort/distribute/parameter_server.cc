@@ -134,6 +134,8 @@ StrategyPtr ParameterServerStrategy(const ClusterResolver& resolver, Partitioner
   StrategyLayout layout = LayoutOf("ParameterServerStrategy", {""}, {});
   layout.closure_workers = DevicesOfJob(cluster, "worker");
   layout.steps_in_flight = options.steps_in_flight;
+  layout.worker_timeout = options.worker_timeout;
+  layout.ps_timeout = options.ps_timeout;
   const std::string protocol = resolver.rpc_layer().value_or(options.server.protocol);
   if (cluster.has_job("chief")) {
     ServerOptions server = options.server;

@@ -4,10 +4,8 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/distribute/local_cluster.h"
-#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/testing/parameter_servers.h"
 #include "cohort/ops/math.h"
-#include "cohort/registration.h"
 
 namespace cohort::distribute {
 namespace {
@@ -18,25 +16,9 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using Floats = std::vector<float>;
 
-ServerOptions TestServer() {
-  ServerOptions options;
-  options.token = "parameter-server-test";
-  options.config.intra_op_parallelism_threads = 1;
-  return options;
-}
-
-std::string Ps(int task) { return StrCat("/job:ps/replica:0/task:", task, "/device:CPU:0"); }
-
-class ParameterServerTest : public ::testing::Test {
+class ParameterServerTest : public ParameterServers {
  protected:
-  ParameterServerTest() { RegisterAll(); }
-
-  StrategyPtr Strategy(Partitioner partitioner = nullptr) {
-    cluster_ = std::make_unique<LocalCluster>(LocalClusterOptions{.workers = 1, .ps = 2, .server = TestServer()});
-    return ParameterServerStrategy(*cluster_->resolver(), std::move(partitioner), {.server = TestServer()});
-  }
-
-  std::unique_ptr<LocalCluster> cluster_;
+  StrategyPtr Strategy(Partitioner partitioner = nullptr) { return Open(1, 2, std::move(partitioner)); }
 };
 
 TEST_F(ParameterServerTest, VariablesTakeTurnsAndOptimizersFollow) {
@@ -128,7 +110,7 @@ TEST_F(ParameterServerTest, ClustersThatCannotTrainAreRefused) {
 
 // Without a job "chief", sessions go through a parameter server.
 TEST_F(ParameterServerTest, AClusterWithoutAChief) {
-  cluster_ = std::make_unique<LocalCluster>(LocalClusterOptions{.workers = 1, .ps = 1, .server = TestServer()});
+  cluster_ = std::make_unique<LocalCluster>(LocalClusterOptions{.workers = 1, .ps = 1, .server = Server()});
   const ClusterSpec& all = cluster_->cluster_spec();
   const ClusterSpec spec({{"ps", {all.task_address("ps", 0)}}, {"worker", {all.task_address("worker", 0)}}});
   const StrategyPtr strategy = ParameterServerStrategy(SimpleClusterResolver(spec));
@@ -145,7 +127,7 @@ TEST_F(ParameterServerTest, AClusterWithoutAChief) {
 }
 
 TEST_F(ParameterServerTest, ALocalClusterNamesServersThatItDoesNotHave) {
-  LocalCluster cluster({.workers = 1, .ps = 1, .server = TestServer()});
+  LocalCluster cluster({.workers = 1, .ps = 1, .server = Server()});
   EXPECT_THAT(MessageOf<NotFoundError>([&] { cluster.server("worker", 1); }), HasSubstr("/job:worker/task:1"));
   EXPECT_THAT(MessageOf<NotFoundError>([&] { cluster.server("chief", 0); }), HasSubstr("/job:chief/task:0"));
   cluster.Stop("ps", 0);

@@ -22,6 +22,11 @@ namespace cohort::distribute {
 
 // One replica. The graph's scopes decide its device.
 COHORT_EXPORT StrategyPtr Default();
+// One replica on a cluster: the graph's scopes may name devices of all its tasks, so that the layers of a model stand
+// on several of them (model parallelism). Starts the server of this process's task, which ends with the strategy; the
+// other tasks run Server(...).Join(). Throws InvalidArgumentError if the resolver does not know which task this process
+// is, and what Server's constructor throws.
+COHORT_EXPORT StrategyPtr Default(const ClusterResolver& resolver, const ServerOptions& options = {});
 // One replica. The replica and all its variables are on `device` ("/cpu:0").
 COHORT_EXPORT StrategyPtr OneDevice(const std::string& device);
 
@@ -68,6 +73,10 @@ struct COHORT_EXPORT ParameterServerOptions {
   // The most steps of a Keras model that each worker runs at the same time. All of them read the weights before the
   // others have updated them, so a larger number means older gradients. TensorFlow's number is 1.
   int steps_in_flight = 1;
+  // For Keras models: if no worker has answered for worker_timeout, or a parameter server cannot be reached for
+  // ps_timeout, Fit and the other calls fail with UnavailableError.
+  std::chrono::milliseconds worker_timeout = std::chrono::hours(1);
+  std::chrono::milliseconds ps_timeout = std::chrono::seconds(60);
 };
 // Variables are on parameter servers, and each worker computes on its own with the values that it reads. A
 // ClusterCoordinator (cluster_coordinator.h) sends functions to the workers; Keras models make one for themselves. The

@@ -74,6 +74,8 @@ struct COHORT_EXPORT StrategyLayout {
   // The devices to which a ClusterCoordinator sends closures. Empty: the strategy does not use one.
   std::vector<std::string> closure_workers = {};
   int steps_in_flight = 1;  // the most steps of a Keras model on each of them at the same time
+  std::chrono::milliseconds worker_timeout = std::chrono::hours(1);  // of Keras models: ParameterServerOptions
+  std::chrono::milliseconds ps_timeout = std::chrono::seconds(60);
 };
 
 // The collectives that the replicas add in one call of Run. The n-th collective of one replica meets the n-th
@@ -157,7 +159,10 @@ class COHORT_EXPORT Strategy {
   // Returns the devices of the workers to which a ClusterCoordinator sends closures. Empty: the strategy trains without
   // a coordinator.
   const std::vector<std::string>& closure_workers() const { return layout_.closure_workers; }
+  // Return the fields of ParameterServerOptions.
   int steps_in_flight() const { return layout_.steps_in_flight; }
+  std::chrono::milliseconds worker_timeout() const { return layout_.worker_timeout; }
+  std::chrono::milliseconds ps_timeout() const { return layout_.ps_timeout; }
   // Returns this process's server, or null.
   const std::shared_ptr<Server>& server() const { return layout_.server; }
   // Returns true if each replica has a copy of every variable. If false, the replicas of a process share variables.

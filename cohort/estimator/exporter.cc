@@ -108,7 +108,7 @@ std::string Estimator::ExportModel(const std::string& export_dir_base, const Ser
   CheckSpec(spec, ModeKeys::kPredict);
   WriteSavedModel(graph, SignaturesOf(features, spec), checkpoint, made.temporary());
   for (const std::string& name : options.reuse_equal ? ExportsIn(export_dir_base) : std::vector<std::string>()) {
-    const std::string earlier = StrCat(export_dir_base, "/", name);
+    std::string earlier = StrCat(export_dir_base, "/", name);
     if (!SameExport(earlier, made.temporary())) continue;
     LogInfo("estimator", "The model was exported already, to ", earlier);
     return earlier;

@@ -267,7 +267,7 @@ void WriteSavedModel(Graph& graph, const std::map<std::string, SavedModelSignatu
 
 namespace {
 
-const proto::MetaGraphDef& MetaGraphOf(const proto::SavedModel& model, std::set<std::string> tags,
+const proto::MetaGraphDef& MetaGraphOf(const proto::SavedModel& model, const std::set<std::string>& tags,
                                        const std::string& dir) {
   std::vector<std::string> all;
   for (const proto::MetaGraphDef& meta : model.meta_graphs()) {
@@ -329,10 +329,13 @@ void DropUnusedAttrs(const proto::OpList& ops, proto::GraphDef& graph) {
   }
 }
 
-std::string NamesOf(const std::map<std::string, Output>& tensors) {
+// Returns the keys as a list for a message.
+template <typename Value>
+std::string NamesOf(const std::map<std::string, Value>& values) {
   std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors) names.push_back(name);
-  return StrJoin(names, ", ");
+  names.reserve(values.size());
+  for (const auto& [name, value] : values) names.push_back(name);
+  return names.empty() ? "none" : StrJoin(names, ", ");
 }
 
 }  // namespace
@@ -381,10 +384,8 @@ std::map<std::string, Tensor> SavedModel::Run(const std::map<std::string, Tensor
                                               const std::string& signature) const {
   const auto it = signatures_.find(signature);
   if (it == signatures_.end()) {
-    std::vector<std::string> names;
-    for (const auto& [name, other] : signatures_) names.push_back(name);
     throw NotFoundError(
-        StrCat("[saved model] expected one of the signatures ", StrJoin(names, ", "), "; got \"", signature, "\""));
+        StrCat("[saved model] expected one of the signatures ", NamesOf(signatures_), "; got \"", signature, "\""));
   }
   FeedList feeds;
   for (const auto& [name, tensor] : it->second.inputs) {
@@ -392,10 +393,8 @@ std::map<std::string, Tensor> SavedModel::Run(const std::map<std::string, Tensor
     if (given != inputs.end()) feeds.emplace_back(tensor, given->second);
   }
   if (feeds.size() != inputs.size() || feeds.size() != it->second.inputs.size()) {
-    std::vector<std::string> given;
-    for (const auto& [name, value] : inputs) given.push_back(name);
-    throw InvalidArgumentError(StrCat("[saved model] expected the inputs ", NamesOf(it->second.inputs), "; got ",
-                                      given.empty() ? "none" : StrJoin(given, ", ")));
+    throw InvalidArgumentError(
+        StrCat("[saved model] expected the inputs ", NamesOf(it->second.inputs), "; got ", NamesOf(inputs)));
   }
   std::vector<Output> fetches;
   for (const auto& [name, tensor] : it->second.outputs) fetches.push_back(tensor);

@@ -45,6 +45,14 @@ Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& in
   return builder.Finish();
 }
 
+Node* CopyBeside(const Node& node, const std::vector<Output>& inputs, const std::vector<Node*>& control_inputs) {
+  NodeBuilder builder = node.graph().Op(node.op_name());
+  builder.Name(node.name());
+  FillIn(builder, node, inputs, control_inputs);
+  for (const std::string& other : node.colocate_with()) builder.Colocate(other);
+  return builder.Finish();
+}
+
 std::vector<std::string> CalledFunctions(const Node& node) {
   std::vector<std::string> names;
   for (const AttrDef& attr : node.op().attrs()) {

@@ -20,6 +20,9 @@ Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs
 Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& inputs,
                    const std::vector<Node*>& control_inputs);
 
+// Copies `node` into its own graph. The name is made unique. The copy has the same device and colocation.
+Node* CopyBeside(const Node& node, const std::vector<Output>& inputs, const std::vector<Node*>& control_inputs);
+
 // A value of a graph in a form that can be the key of a map.
 using ValueKey = std::pair<const Node*, int>;
 inline ValueKey KeyOf(const Output& value) { return {value.node, value.index}; }

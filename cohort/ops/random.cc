@@ -105,12 +105,30 @@ void RegisterRandomOps(OpRegistry& registry) {
 
 namespace ops {
 
+namespace {
+
+thread_local SeedScope* seed_scope = nullptr;  // the innermost one of this thread
+
+}  // namespace
+
+SeedScope::SeedScope(int64_t otherwise, int64_t first) : otherwise_(otherwise), next_(first), outer_(seed_scope) {
+  seed_scope = this;
+}
+
+SeedScope::~SeedScope() { seed_scope = outer_; }
+
 std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed) {
   constexpr int64_t kDefaultGraphSeed = 87654321;
   constexpr int64_t kMaxInt32 = 0x7fffffff;
-  if (graph.seed() == 0 && seed == 0) return {0, 0};
-  const int64_t first = graph.seed() != 0 ? graph.seed() : kDefaultGraphSeed;
-  const int64_t second = seed != 0 ? seed : graph.num_nodes();
+  int64_t of_graph = graph.seed();
+  int64_t own = seed;
+  if (seed_scope != nullptr && seed == 0) {
+    if (of_graph == 0) of_graph = seed_scope->otherwise_;
+    own = seed_scope->next_++;
+  }
+  if (of_graph == 0 && own == 0) return {0, 0};
+  const int64_t first = of_graph != 0 ? of_graph : kDefaultGraphSeed;
+  const int64_t second = own != 0 ? own : graph.num_nodes();
   const std::pair<int64_t, int64_t> pair(first % kMaxInt32, second % kMaxInt32);
   // (0, 0) would mean "random".
   return pair == std::pair<int64_t, int64_t>(0, 0) ? std::pair<int64_t, int64_t>(0, kMaxInt32) : pair;

@@ -22,6 +22,23 @@ namespace cohort::ops {
 // Returns the attributes (seed, seed2) of a stateful random op that is added now.
 COHORT_EXPORT std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed);
 
+// While it lives, SeedPair counts, for ops of this thread without a seed of their own: the attributes of the n-th such
+// op (n = 0, 1...) are the graph's seed and first + n. If the graph has no seed, they are `otherwise` and first + n. So
+// copies of a part of a graph get equal seeds. The scopes of a thread end in reverse order.
+class COHORT_EXPORT SeedScope {
+ public:
+  SeedScope(int64_t otherwise, int64_t first);
+  ~SeedScope();
+  SeedScope(const SeedScope&) = delete;
+  SeedScope& operator=(const SeedScope&) = delete;
+
+ private:
+  friend std::pair<int64_t, int64_t> SeedPair(const Graph& graph, int64_t seed);
+  const int64_t otherwise_;
+  int64_t next_;
+  SeedScope* const outer_;
+};
+
 // The next three functions return a tensor of `shape` (int32 or int64 [rank]) and `dtype` (float32, float64 or
 // bfloat16).
 COHORT_EXPORT Output RandomUniform(Output shape, DType dtype = DType::kFloat32, int64_t seed = 0,

@@ -12,7 +12,10 @@
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
+#include "cohort/ops/control_flow.h"
+#include "cohort/ops/math.h"
 #include "cohort/ops/queues.h"
+#include "cohort/ops/random.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
@@ -153,6 +156,78 @@ TEST(ClosureAdditionsTest, AnAdditionThatFailedIsMadeByTheNextAttempt) {
   session.Run(model.take);
   session.Run(one, {}, {model.put}, OfClosure(9, 1));
   EXPECT_EQ(model.Counts(session)[2], 2);
+}
+
+// The body of a loop makes the same update in each iteration.
+TEST_P(ClosureRunsTest, UpdatesInsideOfLoopsAreMadeOnce) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const ops::Variable v(g, Tensor::Scalar(0), {.name = "v"});
+  const ops::Variable w(g, Tensor::Scalar(0), {.name = "w"});
+  const Output iterations = ops::Placeholder(g, DType::kInt32, Shape(), "iterations");
+  const Output last = ops::While(
+      {ops::Const(g, 0)},
+      [&](Graph&, const std::vector<Output>& i) { return std::vector{ops::Less(i[0], iterations)}; },
+      [&](Graph& body, const std::vector<Output>& i) {
+        ops::AssignAddVariableOp(v.handle(), i[0] + 1);
+        ops::AssignAddVariableOp(w.handle(), ops::Const(body, 1));
+        return std::vector{i[0] + 1};
+      })[0];
+  Session session(g, "", config());
+  session.Run(ops::GlobalVariablesInitializer(g));
+  const auto run = [&](int count, int64_t closure) {
+    session.Run({{iterations, Tensor::Scalar(count)}}, {last}, {}, OfClosure(9, closure));
+  };
+  const auto values = [&] {
+    const RunResults read = session.Run({v, w});
+    return std::pair(read[0].scalar<int32_t>(), read[1].scalar<int32_t>());
+  };
+  run(2, 1);  // an attempt that ends early
+  EXPECT_EQ(values(), std::pair(3, 2));
+  run(4, 1);
+  EXPECT_EQ(values(), std::pair(10, 4));
+  run(4, 1);
+  EXPECT_EQ(values(), std::pair(10, 4));
+  run(1, 2);
+  EXPECT_EQ(values(), std::pair(11, 5));
+}
+
+TEST_P(ClosureRunsTest, RandomOpsFollowFromTheNumberOfTheClosure) {
+  testing::GraphOnDevice on(device());
+  Graph& g = on.graph;
+  const Output shape = ops::Const(g, std::vector<int32_t>{4});
+  // Copies of two workers have equal seeds.
+  const auto copy = [&] {
+    const ops::SeedScope seeds(1234, 1);
+    const Output outside = ops::RandomUniform(shape);
+    const Output inside = ops::While(
+        {ops::Const(g, 0), ops::Const(g, std::vector<float>{0, 0, 0, 0})},
+        [&](Graph& body, const std::vector<Output>& v) { return std::vector{ops::Less(v[0], ops::Const(body, 2))}; },
+        [&](Graph& body, const std::vector<Output>& v) {
+          const Output dims = ops::Const(body, std::vector<int32_t>{4});
+          return std::vector{v[0] + 1, v[1] * 2.0f + ops::RandomUniform(dims)};
+        })[1];
+    return std::vector{outside, inside};
+  };
+  const std::vector<Output> first = copy(), second = copy();
+  Session session(g, "", config());
+  const auto numbers = [&](const std::vector<Output>& values, int64_t closure) {
+    std::vector<float> all;
+    for (const Tensor& value : session.Run({}, values, {}, OfClosure(9, closure))) {
+      const std::vector<float> own = value.ToVector<float>();
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  };
+  const std::vector<float> of_one = numbers(first, 1);
+  EXPECT_NE(of_one[0], of_one[1]);
+  EXPECT_EQ(numbers(second, 1), of_one);
+  EXPECT_EQ(numbers(first, 1), of_one);
+  const std::vector<float> of_two = numbers(first, 2);
+  EXPECT_NE(of_two[0], of_one[0]);
+  EXPECT_NE(of_two[4], of_one[4]);
+  EXPECT_EQ(numbers(second, 2), of_two);
+  EXPECT_NE(session.Run(first[0]).ToVector<float>(), session.Run(first[0]).ToVector<float>());
 }
 
 }  // namespace

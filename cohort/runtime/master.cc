@@ -194,6 +194,10 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   call->Start(feeds, Executor::Mode::kDevice);
 }
 
+void Master::CancelStarted(const Status& why) {
+  for (const auto& call : watch_.UnderWay()) call->Cancel(why);
+}
+
 std::vector<DeviceAttributes> Master::ListDevices() {
   std::vector<DeviceAttributes> devices;
   MutexLock lock(build_mu_);

@@ -40,6 +40,9 @@ class Master {
   // closed. If it throws, it does not call `done`.
   void StartStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options,
                  const std::shared_ptr<StepTrace>& trace, Done done);
+  // Cancels the steps of StartStep that are running: they fail with `why`, unless they have failed before. Does not
+  // wait for their ends.
+  void CancelStarted(const Status& why);
   // Returns the devices of the tasks to which the session has connected.
   std::vector<DeviceAttributes> ListDevices() COHORT_EXCLUDES(build_mu_);
   // Cancels the steps that are running, and frees what the tasks hold for this session. Waits until the steps on tasks

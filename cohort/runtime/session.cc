@@ -125,6 +125,8 @@ void Session::RunAsync(RunRequest request, RunDone done) {
   }
 }
 
+void Session::CancelRuns(const Status& why) { master_->CancelStarted(why); }
+
 void Session::SetInterceptor(std::shared_ptr<RunInterceptor> interceptor) { interceptor_ = std::move(interceptor); }
 
 Callable Session::MakeCallable(const std::vector<Output>& feeds, const std::vector<Output>& fetches,

@@ -61,7 +61,8 @@ enum class TraceLevel {
 struct COHORT_EXPORT RunOptions {
   std::chrono::milliseconds timeout{0};  // 0: SessionConfig::operation_timeout
   // If it is valid, a task makes each update of the run only if no earlier run of the same closure has made it there.
-  // Updates inside of functions are excepted. A ClusterCoordinator sets it.
+  // The random ops of the run draw numbers that follow from their seeds and from the closure's number. A
+  // ClusterCoordinator sets it.
   ClosureId closure = {};
   TraceLevel trace_level = TraceLevel::kNoTrace;
 };
@@ -185,6 +186,11 @@ class COHORT_EXPORT Session {
   // it returns.
   using RunDone = std::function<void(const Status& status, RunResults results)>;
   void RunAsync(RunRequest request, RunDone done);
+
+  // Cancels the runs of RunAsync that are in progress: their `done` gets `why`, or another error if a run had failed
+  // before. Does not wait for that. A run that has begun to change variables on a task finishes its updates there. The
+  // session stays open. Requires: !why.ok().
+  void CancelRuns(const Status& why);
 
   // Sets the interceptor of later runs; null: none. Requires: no run is in progress, and no other thread uses the
   // session meanwhile.

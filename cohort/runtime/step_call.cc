@@ -104,6 +104,19 @@ StepCall::Clock::time_point StepCall::LookAtClock(Clock::time_point now) {
   return next;
 }
 
+void StepCall::Cancel(const Status& why) {
+  {
+    MutexLock lock(mu_);
+    if (left_ == 0 || ended_early_ || !status_.ok()) return;
+    status_ = why;
+    ++answering_;  // prepared_ is used below
+  }
+  CancelAllBut(prepared_.parts.size(), why);
+  MutexLock lock(mu_);
+  --answering_;
+  changed_.NotifyAll();
+}
+
 void StepCall::Abandon(const Status& why) {
   {
     MutexLock lock(mu_);

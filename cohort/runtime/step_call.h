@@ -44,6 +44,9 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Does what is due at `now`: cancels the parts if the timeout has passed, or logs a warning if the step is late.
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
+  // Makes the step fail with `why`, if it has not failed or ended before, and cancels its parts. Does not wait for
+  // their ends.
+  void Cancel(const Status& why) COHORT_EXCLUDES(mu_);
   // Ends the step with `why` at once, because its session closes, and calls `done`. If a part has failed before, or the
   // timeout has passed, `done` gets that error. If the step has ended before, only waits until `done` has returned.
   // Results that come later are ignored. When Abandon returns, `done` has returned, and no callback of a part uses

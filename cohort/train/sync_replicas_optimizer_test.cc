@@ -124,6 +124,24 @@ TEST(SyncReplicasTest, AnUpdateIsTheMeanOfAllWorkersGradients) {
   chief.session->Close();
 }
 
+// Each edge between a worker and a parameter server is a message of its own, unless it comes together with others. So
+// the local step travels with the gradient, and the end of the step waits for the token only.
+TEST(SyncReplicasTest, AStepHasNoMessagesThatItDoesNotNeed) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  const SyncWorker worker(&cluster, 1, {.replicas_to_aggregate = 2});
+  EXPECT_THAT(worker.train->control_inputs(), ElementsAre());
+  int applied = 0;
+  for (const auto& node : worker.graph.nodes()) {
+    if (node->op().name() != "ResourceAccumulatorApplyGradient") continue;
+    ++applied;
+    const Node* local_step = node->inputs().at(1).node;
+    const Node* gradient = node->inputs().at(2).node;
+    EXPECT_EQ(local_step->device(), "/job:worker/task:1");
+    EXPECT_THAT(local_step->control_inputs(), ElementsAre(gradient));
+  }
+  EXPECT_EQ(applied, 1);
+}
+
 TEST(SyncReplicasTest, ABackupWorkersGradientIsStale) {
   LocalCluster cluster({{"ps", 1}, {"worker", 3}});
   const SyncReplicasOptions options{.replicas_to_aggregate = 2, .total_num_replicas = 3};

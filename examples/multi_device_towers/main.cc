@@ -53,6 +53,7 @@ std::vector<train::GradientAndVariable> AverageGradients(Graph& graph, const std
   std::vector<train::GradientAndVariable> averages;
   for (size_t i = 0; i < towers[0].gradients.size(); ++i) {
     std::vector<Output> of_towers;
+    of_towers.reserve(towers.size());
     for (const Tower& tower : towers) of_towers.push_back(ToDense(tower.gradients[i].gradient));
     averages.push_back(towers[0].gradients[i]);
     averages.back().gradient = ops::AddN(of_towers) / static_cast<float>(towers.size());

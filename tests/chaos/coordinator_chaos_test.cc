@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <thread>
 
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/coordinator/cluster_coordinator.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/keras/keras.h"
+#include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
@@ -18,7 +21,8 @@
 namespace cohort::testing {
 namespace {
 
-constexpr int kClosures = 200;
+constexpr int kClosures = 1000;
+constexpr int kBefore = 100;  // closures that have ended when a fault comes
 
 class CoordinatorChaosTest : public ::testing::Test {
  protected:
@@ -29,10 +33,13 @@ class CoordinatorChaosTest : public ::testing::Test {
     const std::string own = cluster_->address("ps", 0);
     proxy_ = std::make_unique<TcpProxy>(ParseAddress(own).port);
     cluster_->Advertise("ps", 0, proxy_->address());
-    Arguments of_ps = serve_;
-    of_ps.push_back("--bind=" + own);
-    cluster_->Start("ps", 0, of_ps);
-    for (int w = 0; w < 2; ++w) cluster_->Start("worker", w, serve_);
+    const std::string of_worker = cluster_->address("worker", 1);
+    worker_proxy_ = std::make_unique<TcpProxy>(ParseAddress(of_worker).port);
+    cluster_->Advertise("worker", 1, worker_proxy_->address());
+    cluster_->Start("ps", 0, ServeOn(own));
+    cluster_->Start("worker", 0, serve_);
+    worker_arguments_ = ServeOn(of_worker);
+    cluster_->Start("worker", 1, worker_arguments_);
     ServerOptions server;
     server.heartbeat_interval = std::chrono::milliseconds(300);
     server.silence_limit = std::chrono::milliseconds(1500);
@@ -46,11 +53,17 @@ class CoordinatorChaosTest : public ::testing::Test {
     strategy_->OpenSession(graph_)->Run(ops::GlobalVariablesInitializer(graph_));
     coordinator_ = std::make_unique<distribute::ClusterCoordinator>(strategy_, graph_);
     // A product keeps the worker busy for a while, so that closures are in flight when it is killed.
-    add_ = coordinator_->MakeFunction([&](distribute::ClosureContext&) {
+    add_ = coordinator_->MakeFunction([&](distribute::ClosureContext& worker) {
       const Output matrix = ops::Fill(ops::Const(graph_, std::vector<int32_t>{256, 256}), ops::Const(graph_, 0.0f));
       const Output one = ops::Sum(ops::MatMul(matrix, matrix + 1.0f)) + 1.0f;
-      return distribute::ClosureNodes{.fetches = {one}, .targets = {count_.AssignAdd(one)}};
+      return distribute::ClosureNodes{.fetches = {one, ops::Identity(ops::Const(graph_, worker.worker()))},
+                                      .targets = {count_.AssignAdd(one)}};
     });
+  }
+  Arguments ServeOn(const std::string& address) const {
+    Arguments arguments = serve_;
+    arguments.push_back("--bind=" + address);
+    return arguments;
   }
   std::vector<distribute::RemoteValue> Schedule(int closures) {
     std::vector<distribute::RemoteValue> values;
@@ -63,6 +76,8 @@ class CoordinatorChaosTest : public ::testing::Test {
   const Arguments serve_ = {"--serve=1", "--silence_ms=1500", "--orphan_ms=600000"};
   std::unique_ptr<ProcessCluster> cluster_;
   std::unique_ptr<TcpProxy> proxy_;
+  std::unique_ptr<TcpProxy> worker_proxy_;  // in front of worker 1
+  Arguments worker_arguments_;
   distribute::StrategyPtr strategy_;
   Graph graph_;
   ops::Variable count_;
@@ -72,12 +87,12 @@ class CoordinatorChaosTest : public ::testing::Test {
 
 TEST_F(CoordinatorChaosTest, ClosuresOfAKilledWorkerTakeEffectOnce) {
   const auto values = Schedule(kClosures);
-  values[20].Fetch();
+  values[kBefore].Fetch();
   cluster_->Kill("worker", 1);
   coordinator_->Join();
   EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
   for (const auto& value : values) EXPECT_EQ(value.Fetch()[0].scalar<float>(), 1.0f);
-  cluster_->Start("worker", 1, serve_);
+  cluster_->Start("worker", 1, worker_arguments_);
   Schedule(kClosures);
   coordinator_->Join();
   EXPECT_EQ(Count(), 2 * kClosures) << cluster_->Describe();
@@ -86,7 +101,7 @@ TEST_F(CoordinatorChaosTest, ClosuresOfAKilledWorkerTakeEffectOnce) {
 // The frozen worker's closures run on the other one. When it goes on, what it sends changes nothing.
 TEST_F(CoordinatorChaosTest, ClosuresOfAFrozenWorkerTakeEffectOnce) {
   const auto values = Schedule(kClosures);
-  values[20].Fetch();
+  values[kBefore].Fetch();
   cluster_->Freeze("worker", 1);
   coordinator_->Join();
   EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
@@ -96,10 +111,43 @@ TEST_F(CoordinatorChaosTest, ClosuresOfAFrozenWorkerTakeEffectOnce) {
   EXPECT_EQ(Count(), 2 * kClosures) << cluster_->Describe();
 }
 
+// Another process takes the frozen worker's place, and has worked when the frozen one goes on.
+TEST_F(CoordinatorChaosTest, AWorkerThatIsFrozenPastItsReplacementChangesNothing) {
+  const auto values = Schedule(kClosures);
+  values[kBefore].Fetch();
+  cluster_->Freeze("worker", 1);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
+  const PortReservation port;
+  worker_proxy_->Retarget(port.port());
+  Arguments command = {"/usr/bin/env", "TF_CONFIG=" + cluster_->TFConfig("worker", 1)};
+  for (const Arguments& part : {ProcessCluster::ChaosTask(), ServeOn(port.Address())}) {
+    command.insert(command.end(), part.begin(), part.end());
+  }
+  LaunchedProgram replacement(command);
+  // Closures are queued until the replacement has taken one; the test's time limit bounds this.
+  int closures = kClosures;
+  for (bool works = false; !works;) {
+    std::vector<distribute::RemoteValue> more;
+    for (int i = 0; i < 20; ++i) more.push_back(coordinator_->Schedule(add_));
+    coordinator_->Join();
+    closures += 20;
+    for (const auto& value : more) works = works || value.Fetch()[1].scalar<int32_t>() == 1;
+  }
+  Schedule(kBefore);
+  cluster_->Thaw("worker", 1);
+  Schedule(kBefore);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), closures + 2 * kBefore) << cluster_->Describe();
+  replacement.Signal(SIGKILL);
+  coordinator_->Join();
+  EXPECT_EQ(Count(), closures + 2 * kBefore) << cluster_->Describe();
+}
+
 // Every connection of the parameter server is lost for longer than the silence limit. It keeps its variables.
 TEST_F(CoordinatorChaosTest, AShortLossOfTheParameterServersConnectionsOnlyRepeatsClosures) {
   auto values = Schedule(kClosures / 2);
-  values[20].Fetch();
+  values[kBefore].Fetch();
   proxy_->Cut();
   for (const auto& value : Schedule(kClosures / 2)) values.push_back(value);
   // A closure that needs the link ends only after it is healed, so one that was queued last has not ended before.

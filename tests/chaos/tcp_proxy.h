@@ -30,6 +30,8 @@ class TcpProxy {
   void Heal() { SetCut(false); }
   // As Cut, for one connection. Connections are numbered from 0 in the order in which they were made.
   void CutOnly(int connection) COHORT_EXCLUDES(mu_);
+  // Connects later connections with this port of 127.0.0.1. Earlier ones stay as they are.
+  void Retarget(int target_port) { target_port_ = target_port; }
   // Closes later connections as soon as they are made.
   void AcceptAtMost(int connections) COHORT_EXCLUDES(mu_);
   int64_t bytes_forwarded() const { return forwarded_; }
@@ -48,7 +50,7 @@ class TcpProxy {
   // Waits until `bytes` may pass. Returns false if the proxy ends.
   bool Pass(const Link& link, int direction, size_t bytes) COHORT_EXCLUDES(mu_);
 
-  const int target_port_;
+  std::atomic<int> target_port_;
   const int64_t bytes_per_second_;
   int listener_ = -1;
   int port_ = 0;

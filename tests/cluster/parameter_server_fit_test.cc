@@ -2,27 +2,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/distribute/local_cluster.h"
-#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/testing/parameter_servers.h"
 #include "cohort/keras/keras.h"
-#include "cohort/registration.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
 
 namespace cohort {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Floats = std::vector<float>;
-
-ServerOptions FitTestServer() {
-  ServerOptions options;
-  options.token = "parameter-server-fit-test";
-  options.config.intra_op_parallelism_threads = 1;
-  return options;
-}
 
 // The data of guide-002.
 data::Dataset TrainingData() {
@@ -36,16 +32,8 @@ data::Dataset EvaluationData() {
   return data::Dataset::FromTensorSlices({x, y}).Repeat().Batch(1);
 }
 
-class ParameterServerFitTest : public ::testing::Test {
+class ParameterServerFitTest : public distribute::ParameterServers {
  protected:
-  ParameterServerFitTest() { RegisterAll(); }
-
-  distribute::StrategyPtr Open(int workers, int ps, distribute::Partitioner partitioner = nullptr) {
-    cluster_ = std::make_unique<distribute::LocalCluster>(
-        distribute::LocalClusterOptions{.workers = workers, .ps = ps, .server = FitTestServer()});
-    return distribute::ParameterServerStrategy(*cluster_->resolver(), std::move(partitioner),
-                                               {.server = FitTestServer()});
-  }
   static keras::Sequential Line(const distribute::StrategyPtr& strategy, const std::string& optimizer = "") {
     keras::Sequential model({keras::Dense(8, {.activation = "tanh"}), keras::Dense(1)},
                             {.seed = 3, .strategy = strategy});
@@ -54,8 +42,6 @@ class ParameterServerFitTest : public ::testing::Test {
     model.Compile({.optimizer = chosen, .loss = "mse", .metrics = {"mae"}});
     return model;
   }
-
-  std::unique_ptr<distribute::LocalCluster> cluster_;  // outlives the strategy and the model of a test
 };
 
 TEST_F(ParameterServerFitTest, ThreeWorkersTrainTheModelOfTheGuide) {
@@ -90,6 +76,75 @@ TEST_F(ParameterServerFitTest, OneWorkerMakesTheUpdatesOfOneDevice) {
     EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), optimizer), expected) << optimizer;
     EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(5)), optimizer), expected) << optimizer;
   }
+}
+
+// Layers that draw random numbers and layers with moving statistics make the same steps, also if a worker makes several
+// steps each time it is asked. 7 steps are 3, 3 and 1.
+TEST_F(ParameterServerFitTest, OneExecutionMakesSeveralSteps) {
+  const Tensor x = Tensor::FromValues(Floats{1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5}, Shape{4, 2});
+  const Tensor y = Tensor::FromValues(Floats{0.3f, 0.5f, 0.7f, 0.8f}, Shape{4, 1});
+  const auto train = [&](const distribute::StrategyPtr& strategy, int steps_per_execution, bool on_chief = false) {
+    data::Dataset dataset = data::Dataset::FromTensorSlices({x, y}).Shuffle(4, 5).Repeat().Batch(3);
+    if (on_chief) {
+      const data::ElementSpec spec = dataset.element_spec();
+      dataset = dataset.Map([](const std::vector<Tensor>& element) { return element; }, spec);
+    }
+    keras::Sequential model({keras::Input(Shape{2}), keras::Dense(8, {.activation = "tanh"}),
+                             keras::BatchNormalization(), keras::Dropout(0.4), keras::Dense(1)},
+                            {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = "adam", .loss = "mse", .metrics = {"mae"}, .steps_per_execution = steps_per_execution});
+    const keras::History history =
+        model.Fit(dataset, {.epochs = 2, .verbose = 0, .steps_per_epoch = 7, .signal_check = false});
+    EXPECT_EQ(model.Iterations(), 14);
+    Floats all(history["loss"].begin(), history["loss"].end());
+    all.insert(all.end(), history["mae"].begin(), history["mae"].end());
+    for (const Tensor& weight : model.GetWeights()) {
+      const Floats values = weight.ToVector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const Floats expected = train(nullptr, 1);
+  EXPECT_EQ(train(Open(1, 2), 1), expected);
+  EXPECT_EQ(train(Open(1, 2), 3), expected);
+  EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 3), expected);
+  EXPECT_EQ(train(Open(1, 1), 3, /*on_chief=*/true), expected);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { train(nullptr, 2); }), HasSubstr("steps_per_execution"));
+}
+
+// A dataset that needs this process is read here. Any other one is read by the workers, which an error shows.
+TEST_F(ParameterServerFitTest, WorkersReadTheData) {
+  const auto strategy = Open(2, 1);
+  keras::Sequential model = Line(strategy);
+  const auto fit = [&](const data::Dataset& dataset) {
+    ::testing::internal::CaptureStderr();
+    model.Fit(dataset, {.verbose = 0, .steps_per_epoch = 4});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(fit(TrainingData()), Not(HasSubstr("this process reads the data")));
+  std::atomic<int> calls{0};
+  const auto count = [&](const std::vector<Tensor>& element) {
+    ++calls;
+    return element;
+  };
+  EXPECT_THAT(fit(TrainingData().Map(count, TrainingData().element_spec())),
+              AllOf(HasSubstr("this process reads the data"), HasSubstr("Map")));
+  EXPECT_GE(calls, 4);
+  const auto broken = [](Graph& graph, const std::vector<Output>& element) {
+    return std::vector<Output>{ops::Reshape(element[0], ops::Const(graph, std::vector<int32_t>{5, 2})), element[1]};
+  };
+  const data::Dataset bad = TrainingData().Map(broken);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(bad, {.verbose = 0, .steps_per_epoch = 4}); }),
+              AllOf(HasSubstr("/job:worker"), HasSubstr("epoch 1")));
+  // Tensors travel to the workers once; each worker repeats them.
+  const Tensor x = Tensor::FromValues(Floats{1, 1.5, 2, 2.5, 3, 3.5}, Shape{3, 2});
+  const Tensor y = Tensor::FromValues(Floats{0.3f, 0.5f, 0.7f}, Shape{3, 1});
+  const keras::History history = model.Fit({x, y}, {.batch_size = 2, .epochs = 2, .verbose = 0, .steps_per_epoch = 9});
+  EXPECT_EQ(history["mae"].size(), 2u);
+  EXPECT_EQ(model.Iterations(), 4 + 4 + 2 * 9);
+  const data::Dataset empty = TrainingData().Take(4).Skip(4);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Fit(empty, {.verbose = 0, .steps_per_epoch = 1}); }),
+              HasSubstr("at least one batch"));
 }
 
 TEST_F(ParameterServerFitTest, CallsThatNeedAnOrderOfBatchesAreRefused) {
@@ -182,9 +237,66 @@ TEST_F(ParameterServerFitTest, FilesFitAnyPartsAndBackupsContinue) {
     other.LoadWeights(weights);
     EXPECT_EQ(other.Predict(x).ToVector<float>(), expected);
   }
-  const auto strategy = Open(2, 2, distribute::FixedShardsPartitioner(2));
+  const auto strategy = Open(3, 1);
   keras::Sequential model = Line(strategy);
-  EXPECT_EQ(fit(model, 5)["loss"].size(), 3u) << "two of five epochs were trained before";
+  EXPECT_EQ(fit(model, 5)["loss"].size(), 3u) << "two of five epochs were trained before, by two workers";
+}
+
+// The slots of the optimizer are restored, too, with other parts and another number of parameter servers. All batches
+// are equal here, so that the place in the data does not matter.
+TEST_F(ParameterServerFitTest, ARestoredTrainingEndsAsOneThatWasNotInterrupted) {
+  const Tensor x = Tensor::FromValues(Floats{1, 1.5, 2, 2.5, 3, 3.5}, Shape{3, 2});
+  const Tensor y = Tensor::FromValues(Floats{0.3f, 0.5f, 0.7f}, Shape{3, 1});
+  const data::Dataset dataset = data::Dataset::FromTensorSlices({x, y}).Batch(3).Repeat();
+  for (const char* optimizer : {"adam", "rmsprop"}) {
+    const cohort::testing::TempFolder folder;
+    const auto train = [&](const distribute::StrategyPtr& strategy, int epochs, const std::string& backups) {
+      keras::Sequential model = Line(strategy, optimizer);
+      keras::FitOptions options = {.epochs = epochs, .verbose = 0, .steps_per_epoch = 5};
+      if (!backups.empty()) {
+        options.callbacks = {keras::BackupAndRestore({.backup_dir = backups, .delete_checkpoint = false})};
+      }
+      model.Fit(dataset, options);
+      Floats all;
+      for (const Tensor& weight : model.GetWeights()) {
+        const Floats values = weight.ToVector<float>();
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      return all;
+    };
+    const Floats expected = train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 4, "");
+    train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 2, folder.path());
+    EXPECT_EQ(train(Open(1, 3, distribute::FixedShardsPartitioner(5)), 3, folder.path()).size(), expected.size());
+    EXPECT_EQ(train(Open(1, 1), 4, folder.path()), expected) << optimizer;
+  }
+}
+
+TEST_F(ParameterServerFitTest, WeightsOfExamplesAndClassesReachTheWorkers) {
+  const Tensor x = Tensor::FromValues(Floats{1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5}, Shape{4, 2});
+  const Tensor y = Tensor::FromValues(std::vector<int32_t>{0, 1, 1, 0}, Shape{4, 1});
+  const Tensor weight = Tensor::Vector<float>({1, 2, 3, 4});
+  const auto train = [&](const distribute::StrategyPtr& strategy) {
+    keras::Sequential model({keras::Dense(2, {.activation = "softmax"})}, {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = "sgd",
+                   .loss = "sparse_categorical_crossentropy",
+                   .metrics = {"accuracy"},
+                   .weighted_metrics = {"sparse_categorical_accuracy"}});
+    keras::FitOptions options = {
+        .batch_size = 2, .epochs = 2, .verbose = 0, .shuffle = false, .steps_per_epoch = 2, .signal_check = false};
+    Floats all;
+    const auto add = [&](const keras::History& history) {
+      for (const char* name : {"loss", "accuracy", "sparse_categorical_accuracy"}) {
+        for (const double value : history[name]) all.push_back(static_cast<float>(value));
+      }
+    };
+    add(model.Fit({x, y}, options));
+    add(model.Fit({x, y, weight}, options));
+    options.class_weight = {{0, 0.5}, {1, 2.0}};
+    add(model.Fit({x, y, weight}, options));
+    add(model.Fit({x, y}, options));
+    return all;
+  };
+  EXPECT_EQ(train(Open(1, 1)), train(nullptr));
 }
 
 // A worker is lost between two epochs; the other one does its work.

@@ -13,6 +13,7 @@ StepInfo StepForWork(const StepInfo& step) {
   StepInfo kept;
   kept.step_id = step.step_id;
   kept.cancellation = step.cancellation;
+  kept.closure = step.closure;
   return kept;
 }
 

@@ -92,7 +92,11 @@ void RemoteTask::StartStep(const ExecutableKey& key, const StepStart& step, std:
   {
     MutexLock lock(mu_);
     lost = !lost_.ok();
-    if (!lost) steps_[{key, step.number}] = {std::move(done), step.trace};
+    if (!lost) {
+      Step& started = steps_[{key, step.number}];
+      started.trace = step.trace;
+      started.done = std::move(done);
+    }
   }
   if (lost) {
     done(LostStatus(), {});

@@ -22,12 +22,12 @@ class PerWorkerSource;
 class COHORT_EXPORT PerWorkerValue {
  public:
   PerWorkerValue() = default;
-  explicit PerWorkerValue(std::shared_ptr<const PerWorkerSource> source) : source_(std::move(source)) {}
+  explicit PerWorkerValue(std::shared_ptr<PerWorkerSource> source) : source_(std::move(source)) {}
   bool valid() const { return source_ != nullptr; }
-  const std::shared_ptr<const PerWorkerSource>& source() const { return source_; }
+  const std::shared_ptr<PerWorkerSource>& source() const { return source_; }
 
  private:
-  std::shared_ptr<const PerWorkerSource> source_;
+  std::shared_ptr<PerWorkerSource> source_;
 };
 
 // What a closure runs on one worker.
@@ -54,16 +54,19 @@ class COHORT_EXPORT ClosureContext {
   // Returns this worker's value. For a dataset, these are the components of its next element; all of them are of one
   // element, and each further call takes a further element. A closure ends with OutOfRangeError at the end of the data.
   std::vector<Output> Get(const PerWorkerValue& value);
+  // Says that the function takes as many further elements of `value` as one Get, by nodes that it has added itself.
+  // They count if they are lost (ClusterCoordinator::lost_elements).
+  void CountAgain(const PerWorkerValue& value) { sources_.push_back(value.source()); }
 
   const std::vector<Output>& arguments() const { return arguments_; }
-  const std::vector<std::shared_ptr<const PerWorkerSource>>& sources() const { return sources_; }
+  const std::vector<std::shared_ptr<PerWorkerSource>>& sources() const { return sources_; }
 
  private:
   Graph& graph_;
   const int worker_;
   const std::string device_;
   std::vector<Output> arguments_;
-  std::vector<std::shared_ptr<const PerWorkerSource>> sources_;
+  std::vector<std::shared_ptr<PerWorkerSource>> sources_;
 };
 
 // Adds the nodes of a function for one worker. The coordinator calls it once for each worker, in a device scope of the
@@ -78,7 +81,7 @@ class COHORT_EXPORT ClosureFunction {
   // The nodes of one worker.
   struct OfWorker {
     std::vector<Output> arguments;
-    std::vector<std::shared_ptr<const PerWorkerSource>> sources;
+    std::vector<std::shared_ptr<PerWorkerSource>> sources;
     std::vector<Output> fetches;
     std::vector<Node*> targets;
   };

@@ -16,6 +16,7 @@ void ClosureQueue::ThrowError() {
   if (error_.ok()) return;
   while (!in_flight_.empty() && !stopped_) changed_.Wait(mu_);  // each closure in flight has an end
   const Status error = std::exchange(error_, Status());
+  for (Slot& slot : slots_) slot.cancel = false;  // what it was for has ended
   error.ThrowIfError();
 }
 
@@ -47,6 +48,11 @@ bool ClosureQueue::idle() {
   return queue_.empty() && in_flight_.empty() && error_.ok() && fatal_.ok();
 }
 
+void ClosureQueue::ExpectAlive() {
+  MutexLock lock(mu_);
+  CheckAlive();
+}
+
 bool ClosureQueue::MayRun(const Slot& slot) const {
   return !stopped_ && !slot.broken && !queue_.empty() && slot.in_flight < most_in_flight_;
 }
@@ -76,12 +82,13 @@ void ClosureQueue::WakeAll() {
 ClosureQueue::Next ClosureQueue::Take(size_t worker, ClosurePtr* closure) {
   MutexLock lock(mu_);
   Slot& slot = slots_[worker];
-  while (!stopped_ && !slot.broken && !MayRun(slot)) {
+  while (!stopped_ && !slot.broken && !slot.cancel && !MayRun(slot)) {
     slot.waits = true;
     slot.work.Wait(mu_);
     slot.waits = false;
   }
   if (stopped_) return Next::kStop;
+  if (std::exchange(slot.cancel, false)) return Next::kCancel;
   if (slot.broken) return Next::kRecover;
   *closure = TakeFirst(slot);
   if (!queue_.empty()) WakeOne();
@@ -99,20 +106,28 @@ void ClosureQueue::CancelQueued(const std::string& why) {
   queue_.clear();
 }
 
+void ClosureQueue::CancelInFlight(const Status& why) {
+  why_cancelled_ = why;
+  for (Slot& slot : slots_) slot.cancel = slot.in_flight > 0;
+  WakeAll();
+}
+
 ClosurePtr ClosureQueue::Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results,
                                 const ClosureFunction* ready) {
-  if (status.ok()) {
-    closure->result->SetValues(std::move(results));
-  } else {
-    closure->result->SetError(status);
-  }
+  if (status.ok()) closure->result->SetValues(std::move(results));
   MutexLock lock(mu_);
-  if (!status.ok() && error_.ok()) {
-    const std::string told =
-        StrCat(status.message(), " (closure ", closure->number, " of function '", closure->function->name(), "'; ",
-               queue_.size(), " closures that had not started were cancelled)");
+  if (!status.ok()) {
+    const bool cancelled = status.code() == Code::kCancelled && !(error_.ok() && fatal_.ok());
+    cancelled ? closure->result->Abort(why_cancelled_.message()) : closure->result->SetError(status);
+  }
+  if (!status.ok() && error_.ok() && fatal_.ok()) {
+    const std::string told = StrCat(
+        status.message(), " (closure ", closure->number, " of function '", closure->function->name(), "'; ",
+        queue_.size(), " closures that had not started were cancelled, and ", in_flight_.size() - 1, " that ran)");
     error_ = Status(status.code(), told);
-    CancelQueued(StrCat("[coordinator] the closure was cancelled, because an earlier one failed: ", told));
+    const std::string why = StrCat("[coordinator] the closure was cancelled, because another one failed: ", told);
+    CancelQueued(why);
+    CancelInFlight(Status(Code::kCancelled, why));
   }
   TakeOff(worker, *closure);
   Slot& slot = slots_[worker];
@@ -155,6 +170,11 @@ void ClosureQueue::Repaired(size_t worker) {
   slots_[worker].why = Status();
 }
 
+Status ClosureQueue::why_cancelled() {
+  MutexLock lock(mu_);
+  return why_cancelled_;
+}
+
 Status ClosureQueue::why_broken(size_t worker) {
   MutexLock lock(mu_);
   return slots_[worker].why;
@@ -171,7 +191,9 @@ bool ClosureQueue::Pause(std::chrono::milliseconds time) {
 void ClosureQueue::Fail(const Status& why) {
   MutexLock lock(mu_);
   if (fatal_.ok()) fatal_ = why;
-  CancelQueued(StrCat("[coordinator] the closure was cancelled: ", why.message()));
+  const std::string told = StrCat("[coordinator] the closure was cancelled: ", why.message());
+  CancelQueued(told);
+  CancelInFlight(Status(Code::kCancelled, told));
   changed_.NotifyAll();
 }
 

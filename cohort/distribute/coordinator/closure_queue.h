@@ -16,8 +16,8 @@
 namespace cohort::distribute {
 
 // Gives closures to workers in the order in which they came. A closure is queued, in flight on one worker, or ended. If
-// one ends with an error, all queued ones are cancelled; the next Put or AwaitIdle waits for those in flight, throws
-// the error and forgets it. The coordinator owns it. Thread-safe.
+// one ends with an error, all queued ones are cancelled, and the workers are told to cancel those in flight; the next
+// Put or AwaitIdle waits for the ends of these, throws the error and forgets it. The coordinator owns it. Thread-safe.
 class ClosureQueue {
  public:
   // The most closures that are queued; TensorFlow's limit.
@@ -35,11 +35,14 @@ class ClosureQueue {
   void AwaitIdle() COHORT_EXCLUDES(mu_);
   // Returns whether every closure has ended and there is no error that has not been thrown.
   bool idle() COHORT_EXCLUDES(mu_);
+  // Throws what Fail was given, if it was called.
+  void ExpectAlive() COHORT_EXCLUDES(mu_);
 
   // What a worker has to do next.
-  enum class Next { kRun, kRecover, kStop };
+  enum class Next { kRun, kCancel, kRecover, kStop };
   // The next functions are for the thread of a worker, or for the ends of its closures.
-  // Waits until the worker may run a closure, which is then *closure; until the worker is broken; or until Stop.
+  // Waits until the worker may run a closure, which is then *closure; until the worker has to cancel the closures that
+  // it runs; until the worker is broken; or until Stop.
   Next Take(size_t worker, ClosurePtr* closure) COHORT_EXCLUDES(mu_);
   // The closure has ended on the worker. If `ready` is not null, the caller is able to start a call of the function
   // `ready` at once: returns the next closure if it is one and the worker may run it, and otherwise null.
@@ -53,6 +56,8 @@ class ClosureQueue {
   void Repaired(size_t worker) COHORT_EXCLUDES(mu_);
   // Returns why the worker is broken.
   Status why_broken(size_t worker) COHORT_EXCLUDES(mu_);
+  // Returns why closures in flight have to be cancelled.
+  Status why_cancelled() COHORT_EXCLUDES(mu_);
   // Waits for this time or until Stop. Returns false if the queue has stopped.
   bool Pause(std::chrono::milliseconds time) COHORT_EXCLUDES(mu_);
 
@@ -65,7 +70,8 @@ class ClosureQueue {
   struct Slot {
     int in_flight = 0;
     bool broken = false;
-    bool waits = false;  // its thread waits in Take
+    bool waits = false;   // its thread waits in Take
+    bool cancel = false;  // its thread has to cancel the closures in flight
     Status why;
     CondVar work;
   };
@@ -76,6 +82,8 @@ class ClosureQueue {
   void WakeOne() COHORT_REQUIRES(mu_);
   void WakeAll() COHORT_REQUIRES(mu_);
   void CancelQueued(const std::string& why) COHORT_REQUIRES(mu_);
+  // Tells the workers to cancel what they run.
+  void CancelInFlight(const Status& why) COHORT_REQUIRES(mu_);
   // If there is an error, waits until nothing is in flight, and throws it.
   void ThrowError() COHORT_REQUIRES(mu_);
   void TakeOff(size_t worker, const Closure& closure) COHORT_REQUIRES(mu_);
@@ -92,6 +100,7 @@ class ClosureQueue {
   std::set<int64_t> in_flight_ COHORT_GUARDED_BY(mu_);  // numbers of closures
   Status error_ COHORT_GUARDED_BY(mu_);                 // of a closure; not thrown yet
   Status fatal_ COHORT_GUARDED_BY(mu_);
+  Status why_cancelled_ COHORT_GUARDED_BY(mu_);
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

@@ -98,6 +98,27 @@ TEST(ClosureQueueTest, AnErrorCancelsWhatIsQueuedAndIsThrownOnce) {
   EXPECT_EQ(Add(queue)->number, 4);
 }
 
+TEST(ClosureQueueTest, AnErrorTellsTheWorkersToCancelWhatTheyRun) {
+  ClosureQueue queue(3, 2);
+  const ClosurePtr first = Add(queue), second = Add(queue);
+  TakeOne(queue, 0);
+  TakeOne(queue, 1);
+  queue.Finish(0, first, Status(Code::kInvalidArgument, "the data are wrong"), {});
+  ClosurePtr closure;
+  EXPECT_EQ(queue.Take(1, &closure), Next::kCancel);
+  EXPECT_THAT(std::string(queue.why_cancelled().message()), HasSubstr("the data are wrong"));
+  auto join =
+      std::async(std::launch::async, [&] { return MessageOf<InvalidArgumentError>([&] { queue.AwaitIdle(); }); });
+  queue.Finish(1, second, queue.why_cancelled(), {});
+  EXPECT_THAT(join.get(), AllOf(HasSubstr("closure 1 of"), HasSubstr("and 1 that ran")));
+  EXPECT_EQ(second->result->status(), RemoteValueStatus::kAborted);
+  // The error has been thrown, so nobody cancels the next closure.
+  for (const size_t worker : {0, 1, 2}) {
+    const ClosurePtr next = Add(queue);
+    EXPECT_EQ(TakeOne(queue, worker), next);
+  }
+}
+
 TEST(ClosureQueueTest, AReturnedClosureRunsOnAnotherWorkerFirst) {
   ClosureQueue queue(2, 2);
   const ClosurePtr first = Add(queue), second = Add(queue);

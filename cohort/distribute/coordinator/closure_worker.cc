@@ -33,7 +33,7 @@ WorkersOfCoordinator ClosureWorkers::Workers() const {
   return {strategy.closure_workers(), StrCat("coordinator_", run)};
 }
 
-std::vector<std::shared_ptr<const PerWorkerSource>> ClosureWorkers::Sources() {
+std::vector<std::shared_ptr<PerWorkerSource>> ClosureWorkers::Sources() {
   MutexLock lock(mu);
   return sources;
 }
@@ -54,6 +54,8 @@ void ClosureWorker::Loop() {
     if (next == ClosureQueue::Next::kStop) break;
     if (next == ClosureQueue::Next::kRun) {
       Start(closure);
+    } else if (next == ClosureQueue::Next::kCancel) {
+      if (session_ != nullptr) session_->CancelRuns(shared_.queue.why_cancelled());
     } else if (!Recover()) {
       break;
     }
@@ -98,13 +100,16 @@ void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
     SessionConfig config = shared_.options.session;
     config.connect_timeout = shared_.options.connect_timeout;
     session_ = shared_.strategy.OpenSession(shared_.graph, config);
-    initialized_ = 0;
+    initialized_.clear();
   }
   const auto sources = shared_.Sources();
-  for (; initialized_ < sources.size(); ++initialized_) {
-    const std::vector<Node*> initializers = sources[initialized_]->Initializers(worker_);
-    if (initializers.empty()) continue;
-    session_->Run({}, {}, initializers, {.timeout = shared_.options.closure_timeout});
+  initialized_.resize(sources.size(), 0);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const int64_t version = sources[i]->version();
+    if (initialized_[i] == version) continue;
+    const WorkerInitialization all = sources[i]->Initialization(worker_);
+    session_->Run(all.feeds, {}, all.nodes, {.timeout = shared_.options.closure_timeout});
+    initialized_[i] = version;
   }
   if (function == nullptr) return;
   if (prepared_.count(function) == 0) {

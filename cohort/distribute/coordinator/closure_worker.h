@@ -30,7 +30,7 @@ struct ClosureWorkers {
   // Returns the devices of the workers, and a prefix for names that no other coordinator has.
   WorkersOfCoordinator Workers() const;
   // Returns the values of the workers, in the order in which they were made.
-  std::vector<std::shared_ptr<const PerWorkerSource>> Sources() COHORT_EXCLUDES(mu);
+  std::vector<std::shared_ptr<PerWorkerSource>> Sources() COHORT_EXCLUDES(mu);
 
   const Strategy& strategy;
   const Graph& graph;
@@ -41,7 +41,7 @@ struct ClosureWorkers {
   std::atomic<int64_t> repeated_closures{0};
   std::atomic<int> workers_that_answer{0};  // all except those that have been broken for options.worker_timeout
   Mutex mu;
-  std::vector<std::shared_ptr<const PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
+  std::vector<std::shared_ptr<PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
 };
 
 // One worker. It has a thread of its own, which takes closures from the queue and starts them by a session that is this
@@ -85,7 +85,7 @@ class ClosureWorker {
   // The members up to counted_out_ are used by the thread alone.
   std::unique_ptr<Session> session_;
   std::set<ClosureFunctionPtr> prepared_;
-  size_t initialized_ = 0;  // of the sources
+  std::vector<int64_t> initialized_;  // the versions of the sources in this session
   std::optional<Clock::time_point> failing_since_;
   std::optional<Clock::time_point> repaired_at_;  // until the next closure starts
   std::chrono::milliseconds backoff_;

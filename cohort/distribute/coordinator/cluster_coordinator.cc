@@ -1,5 +1,9 @@
 #include "cohort/distribute/coordinator/cluster_coordinator.h"
 
+#include <map>
+#include <optional>
+#include <set>
+
 #include "cohort/cluster/server.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
@@ -7,13 +11,18 @@
 #include "cohort/data/drawn_seeds.h"
 #include "cohort/distribute/coordinator/closure_worker.h"
 #include "cohort/distribute/strategies.h"
+#include "cohort/graph/device_name.h"
 #include "cohort/ops/control.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::distribute {
 namespace {
 
 // The difference between the seeds of two workers' shuffles.
 constexpr uint64_t kBetweenSeeds = 0x9e3779b97f4a7c15;
+
+// The distance between the seeds of two functions' random ops, so that no two ops of a graph have equal ones.
+constexpr int64_t kSeedsOfFunction = 1 << 16;
 
 // How many ClosureBody calls this thread is in.
 thread_local int bodies_open = 0;
@@ -68,6 +77,45 @@ void CheckNodes(const std::string& name, const Graph& graph, int nodes_before) {
   }
 }
 
+std::vector<data::Dataset> DatasetsOf(const std::function<data::Dataset(int worker)>& make, int workers) {
+  std::vector<data::Dataset> datasets;
+  datasets.reserve(static_cast<size_t>(workers));
+  for (int w = 0; w < workers; ++w) datasets.push_back(make(w));
+  return datasets;
+}
+
+PerWorkerSource& SourceOf(const PerWorkerValue& value) {
+  if (value.valid()) return *value.source();
+  throw InvalidArgumentError("[coordinator] expected a PerWorkerValue; got an empty one");
+}
+
+// Throws if the nodes of a function use a variable that is on no parameter server. Local variables of the worker itself
+// (CreatePerWorkerValue) are excepted.
+void CheckVariables(const std::string& name, const Graph& graph, const ClosureNodes& nodes) {
+  std::map<const Node*, const VariableInfo*> variables;
+  for (const VariableInfo* variable : graph.variables()) {
+    if (variable->handle.valid()) variables[variable->handle.node] = variable;
+  }
+  std::vector<const Node*> stack(nodes.targets.begin(), nodes.targets.end());
+  for (const Output& fetch : nodes.fetches) stack.push_back(fetch.node);
+  std::set<const Node*> seen;
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node).second) continue;
+    for (const Output& input : node->inputs()) stack.push_back(input.node);
+    for (const Node* control : node->control_inputs()) stack.push_back(control);
+    const auto found = variables.find(node);
+    if (found == variables.end() || !node->colocate_with().empty()) continue;
+    const std::optional<std::string> job = DeviceName::Parse(node->device()).job;
+    if (job == "ps" || (job == "worker" && found->second->local)) continue;
+    throw FailedPreconditionError(StrCat("[coordinator] expected the variables of function '", name,
+                                         "' on parameter servers; variable '", found->second->name, "' is ",
+                                         node->device().empty() ? "on no chosen device" : "on " + node->device(),
+                                         ": make it in strategy->Scope(graph), before MakeFunction"));
+  }
+}
+
 }  // namespace
 
 ClusterCoordinator::ClusterCoordinator(StrategyPtr strategy, Graph& graph, const CoordinatorOptions& options)
@@ -108,7 +156,9 @@ void ClusterCoordinator::CheckOutside(const char* call) {
 ClosureFunctionPtr ClusterCoordinator::MakeFunction(const ClosureBody& body, const std::string& name) {
   CheckOutside("MakeFunction");
   std::vector<ClosureFunction::OfWorker> made;
+  const int64_t first_seed = (functions_.fetch_add(1) + 1) * kSeedsOfFunction;
   for (int w = 0; w < num_workers(); ++w) {
+    const ops::SeedScope seeds(static_cast<int64_t>(shared_->run >> 1), first_seed);  // equal for all workers
     const std::string& device = strategy_->closure_workers()[static_cast<size_t>(w)];
     const NameScope names(graph_, name);
     const ColocateWith nowhere(graph_, nullptr);
@@ -118,6 +168,7 @@ ClosureFunctionPtr ClusterCoordinator::MakeFunction(const ClosureBody& body, con
     const int nodes_before = graph_.num_nodes();
     ClosureNodes nodes = body(context);
     CheckNodes(name, graph_, nodes_before);
+    CheckVariables(name, graph_, nodes);
     made.push_back({context.arguments(), context.sources(), std::move(nodes.fetches), std::move(nodes.targets)});
     CheckAlike(name, made.front(), made.back(), static_cast<size_t>(w));
   }
@@ -161,23 +212,51 @@ PerWorkerValue ClusterCoordinator::CreatePerWorkerValue(
   return PerWorkerValue(source);
 }
 
+data::Dataset ClusterCoordinator::DatasetOfWorker(const data::Dataset& dataset, int worker) {
+  std::vector<uint64_t> seeds = data::DrawnSeeds(dataset);
+  for (uint64_t& seed : seeds) seed += static_cast<uint64_t>(worker) * kBetweenSeeds;
+  return data::WithDrawnSeeds(dataset, seeds);
+}
+
 PerWorkerValue ClusterCoordinator::CreatePerWorkerDataset(const data::Dataset& dataset) {
-  const std::vector<uint64_t> drawn = data::DrawnSeeds(dataset);
-  return CreatePerWorkerDataset([&](int worker) {
-    std::vector<uint64_t> seeds = drawn;
-    for (uint64_t& seed : seeds) seed += static_cast<uint64_t>(worker) * kBetweenSeeds;
-    return data::WithDrawnSeeds(dataset, seeds);
-  });
+  return CreatePerWorkerDataset([&](int worker) { return DatasetOfWorker(dataset, worker); });
 }
 
 PerWorkerValue ClusterCoordinator::CreatePerWorkerDataset(const std::function<data::Dataset(int worker)>& make) {
   CheckOutside("CreatePerWorkerDataset");
-  std::vector<data::Dataset> datasets;
-  for (int w = 0; w < num_workers(); ++w) datasets.push_back(make(w));
-  const auto source = MakeDatasetOfWorkers(graph_, shared_->Workers(), datasets);
+  const std::vector<data::Dataset> datasets = DatasetsOf(make, num_workers());
+  const auto source = MakeIteratorsOfWorkers(graph_, shared_->Workers(), datasets[0].element_spec());
+  source->SetDatasets(datasets);
   MutexLock lock(shared_->mu);
   shared_->sources.push_back(source);
   return PerWorkerValue(source);
+}
+
+PerWorkerValue ClusterCoordinator::CreatePerWorkerIterator(const data::ElementSpec& spec) {
+  CheckOutside("CreatePerWorkerIterator");
+  const auto source = MakeIteratorsOfWorkers(graph_, shared_->Workers(), spec);
+  MutexLock lock(shared_->mu);
+  shared_->sources.push_back(source);
+  return PerWorkerValue(source);
+}
+
+void ClusterCoordinator::CheckIdle(const char* call) {
+  CheckOutside(call);
+  shared_->queue.ExpectAlive();
+  if (Done()) return;
+  throw FailedPreconditionError(
+      StrCat("[coordinator] expected ", call, " after Join; closures are queued or run, or one has failed"));
+}
+
+void ClusterCoordinator::SetPerWorkerDataset(const PerWorkerValue& value,
+                                             const std::function<data::Dataset(int worker)>& make) {
+  CheckIdle("SetPerWorkerDataset");
+  SourceOf(value).SetDatasets(DatasetsOf(make, num_workers()));
+}
+
+void ClusterCoordinator::RestartPerWorkerDataset(const PerWorkerValue& value) {
+  CheckIdle("RestartPerWorkerDataset");
+  SourceOf(value).Restart();
 }
 
 int64_t ClusterCoordinator::lost_elements() const { return shared_->lost_elements; }

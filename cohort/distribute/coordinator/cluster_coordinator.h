@@ -16,6 +16,7 @@
 //   coordinator.AnnounceDone();
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,11 +38,11 @@ class ClosureWorker;
 // Runs closures of one graph on the workers of a strategy. It has the names and semantics of TensorFlow's class:
 // - A closure runs on some worker, and there is no order between closures. Each worker runs several at a time.
 // - If a worker is lost, its closures run again on other workers, and the worker may come back at any time. So a
-// closure
-//   may run more than once. But a task makes each of its updates of variables once; only updates inside of functions
-//   (ops::While, ...) may be repeated.
-// - If a closure fails in another way, the closures that have not started are cancelled. The next call of Schedule or
-//   Join waits for those that run, and throws the error once. After that the coordinator goes on.
+//   closure may run more than once. But a task makes each of its updates of variables once. Random ops draw the same
+//   numbers each time, because their seeds follow from the closure's number.
+// - If a closure fails in another way, the closures that have not started and those that run are cancelled. The next
+//   call of Schedule or Join waits until the latter have ended, and throws the error once. After that the coordinator
+//   goes on.
 // - If a parameter server, or every worker, is lost for longer than a limit of the options, the coordinator fails: each
 //   later call throws UnavailableError.
 // The program owns it; strategy and graph must live longer. The thread that makes it, or another one, may call it; all
@@ -59,7 +60,8 @@ class COHORT_EXPORT ClusterCoordinator {
   int num_workers() const { return static_cast<int>(workers_.size()); }
 
   // Adds the nodes of a function to the graph, once for each worker. Throws what `body` throws, and
-  // FailedPreconditionError if it adds different arguments or fetches for two workers, or an op of a queue.
+  // FailedPreconditionError if it adds different arguments or fetches for two workers or an op of a queue, or if it
+  // uses a variable that is not on a parameter server: make variables in strategy->Scope(graph).
   ClosureFunctionPtr MakeFunction(const ClosureBody& body, const std::string& name = "closure");
   // Queues one call of a function. `arguments` are the values of ClosureContext::Argument, in order. Returns at once,
   // but waits while 262144 closures are queued. Throws the error of an earlier closure, InvalidArgumentError if the
@@ -83,6 +85,16 @@ class COHORT_EXPORT ClusterCoordinator {
   // calls a function of this process, and InvalidArgumentError if the workers' elements differ.
   PerWorkerValue CreatePerWorkerDataset(const data::Dataset& dataset);
   PerWorkerValue CreatePerWorkerDataset(const std::function<data::Dataset(int worker)>& make);
+  // Makes an iterator over elements of `spec` on each worker, which has no data until SetPerWorkerDataset.
+  PerWorkerValue CreatePerWorkerIterator(const data::ElementSpec& spec);
+  // Makes the iterators of `value` begin with other datasets, or at the start of the same ones, before each worker's
+  // next closure. Throw what CreatePerWorkerDataset throws, InvalidArgumentError if the elements do not fit or `value`
+  // is no iterator, and FailedPreconditionError while closures are queued or run: call Join before.
+  void SetPerWorkerDataset(const PerWorkerValue& value, const std::function<data::Dataset(int worker)>& make);
+  void RestartPerWorkerDataset(const PerWorkerValue& value);
+  // Returns the dataset of a worker for CreatePerWorkerDataset(dataset): shuffles without a seed have an order of the
+  // worker's own.
+  static data::Dataset DatasetOfWorker(const data::Dataset& dataset, int worker);
 
   // Returns how many elements of datasets were taken for closures that did not end, and how many closures were queued
   // again because of a lost task or connection.
@@ -95,11 +107,15 @@ class COHORT_EXPORT ClusterCoordinator {
  private:
   // Throws FailedPreconditionError if this thread is in a ClosureBody.
   static void CheckOutside(const char* call);
+  // Throws FailedPreconditionError if a closure has not ended, or its error was not thrown. Throws UnavailableError if
+  // the coordinator has failed.
+  void CheckIdle(const char* call);
 
   const StrategyPtr strategy_;
   Graph& graph_;
   std::unique_ptr<ClosureWorkers> shared_;
   std::vector<std::unique_ptr<ClosureWorker>> workers_;
+  std::atomic<int64_t> functions_{0};  // how many MakeFunction has begun to make
 };
 
 }  // namespace cohort::distribute

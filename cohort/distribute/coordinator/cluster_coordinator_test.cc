@@ -8,13 +8,13 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/distribute/local_cluster.h"
-#include "cohort/distribute/strategies.h"
+#include "cohort/distribute/testing/parameter_servers.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/control_flow.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
-#include "cohort/registration.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::distribute {
 namespace {
@@ -22,23 +22,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-ServerOptions CoordinatorTestServer() {
-  ServerOptions options;
-  options.token = "coordinator-test";
-  options.config.intra_op_parallelism_threads = 1;
-  options.heartbeat_interval = std::chrono::milliseconds(200);
-  return options;
-}
-
-class ClusterCoordinatorTest : public ::testing::Test {
+class ClusterCoordinatorTest : public ParameterServers {
  protected:
-  ClusterCoordinatorTest() { RegisterAll(); }
-
   void Open(int workers, int ps, Partitioner partitioner = nullptr) {
-    cluster_ = std::make_unique<LocalCluster>(
-        LocalClusterOptions{.workers = workers, .ps = ps, .server = CoordinatorTestServer()});
-    strategy_ =
-        ParameterServerStrategy(*cluster_->resolver(), std::move(partitioner), {.server = CoordinatorTestServer()});
+    strategy_ = ParameterServers::Open(workers, ps, std::move(partitioner));
   }
   ops::Variable Counter(const char* name = "count") {
     const auto scope = strategy_->Scope(graph_);
@@ -50,7 +37,6 @@ class ClusterCoordinatorTest : public ::testing::Test {
   }
   float Value(const ops::Variable& variable) { return session_->Run(variable.value()).scalar<float>(); }
 
-  std::unique_ptr<LocalCluster> cluster_;
   StrategyPtr strategy_;
   Graph graph_;
   std::unique_ptr<Session> session_;
@@ -105,6 +91,146 @@ TEST_F(ClusterCoordinatorTest, AnErrorOfAClosureIsThrownOnceAndTrainingGoesOn) {
   coordinator.Join();
   coordinator.Schedule(reshape, {Tensor::Vector<int32_t>({4})});
   coordinator.Join();
+}
+
+// Adds a loop that ends only if its step is cancelled.
+Output Endless(Graph& graph) {
+  return ops::While(
+      {ops::Const(graph, 0)},
+      [](Graph& body, const std::vector<Output>&) { return std::vector{ops::Const(body, true)}; },
+      [](Graph&, const std::vector<Output>& i) { return std::vector{i[0] + 1}; })[0];
+}
+
+// Join would wait for the closures that run, so they have to be cancelled.
+TEST_F(ClusterCoordinatorTest, AnErrorCancelsClosuresThatRun) {
+  Open(2, 1);
+  ClusterCoordinator coordinator(strategy_, graph_, {.closures_in_flight = 2});
+  const auto endless =
+      coordinator.MakeFunction([&](ClosureContext&) { return ClosureNodes{.fetches = {Endless(graph_)}}; });
+  const auto bad = coordinator.MakeFunction(
+      [&](ClosureContext& worker) {
+        const Output rows = worker.Argument(DType::kInt32, Shape{1});
+        return ClosureNodes{.fetches = {ops::Reshape(ops::Const(graph_, std::vector<float>(4)), rows)}};
+      },
+      "bad");
+  std::vector<RemoteValue> running;
+  for (int i = 0; i < 3; ++i) running.push_back(coordinator.Schedule(endless));
+  const RemoteValue failing = coordinator.Schedule(bad, {Tensor::Vector<int32_t>({3})});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { coordinator.Join(); }), HasSubstr("function 'bad'"));
+  EXPECT_THROW(failing.Fetch(), InvalidArgumentError);
+  for (const RemoteValue& value : running) {
+    EXPECT_EQ(value.status(), RemoteValueStatus::kAborted);
+    EXPECT_THAT(MessageOf<CancelledError>([&] { value.Fetch(); }), HasSubstr("another one failed"));
+  }
+  const auto good = coordinator.MakeFunction(
+      [&](ClosureContext&) { return ClosureNodes{.fetches = {ops::Identity(ops::Const(graph_, 1.0f))}}; });
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(coordinator.Schedule(good).Fetch()[0].scalar<float>(), 1.0f);
+  coordinator.Join();
+}
+
+TEST_F(ClusterCoordinatorTest, AClosureThatNeverReturnsFailsInTime) {
+  Open(1, 1);
+  ClusterCoordinator coordinator(strategy_, graph_, {.closure_timeout = std::chrono::milliseconds(300)});
+  const auto endless =
+      coordinator.MakeFunction([&](ClosureContext&) { return ClosureNodes{.fetches = {Endless(graph_)}}; }, "endless");
+  coordinator.Schedule(endless);
+  EXPECT_THAT(MessageOf<DeadlineExceededError>([&] { coordinator.Join(); }),
+              AllOf(HasSubstr("300 ms"), HasSubstr("function 'endless'"), HasSubstr("/job:worker")));
+  coordinator.Join();
+}
+
+TEST_F(ClusterCoordinatorTest, AClosureThatFailsOnOneWorkerOnlyIsNamed) {
+  Open(2, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const PerWorkerValue sizes = coordinator.CreatePerWorkerValue([](Graph& graph, int worker) {
+    return std::vector<Output>{ops::Const(graph, std::vector<int32_t>{worker == 0 ? 4 : 3})};
+  });
+  const auto reshape = coordinator.MakeFunction(
+      [&](ClosureContext& worker) {
+        return ClosureNodes{.fetches = {ops::Reshape(ops::Const(graph_, std::vector<float>(4)), worker.Get(sizes)[0])}};
+      },
+      "uneven");
+  const auto fail = [&] {  // closures are queued until worker 1 has taken one; the test's time limit bounds this
+    while (true) {
+      coordinator.Schedule(reshape);
+      coordinator.Join();
+    }
+  };
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(fail), AllOf(HasSubstr("function 'uneven'"), HasSubstr("task:1")));
+}
+
+TEST_F(ClusterCoordinatorTest, VariablesOutsideOfTheScopeAreNamed) {
+  Open(1, 1);
+  const ops::Variable lost(graph_, Tensor::Scalar(0.0f), {.name = "outside"});
+  ClusterCoordinator coordinator(strategy_, graph_);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                coordinator.MakeFunction(
+                    [&](ClosureContext&) { return ClosureNodes{.targets = {lost.AssignAdd(1.0f)}}; }, "step");
+              }),
+              AllOf(HasSubstr("'outside'"), HasSubstr("function 'step'"), HasSubstr("Scope")));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                coordinator.MakeFunction([&](ClosureContext&) {
+                  const ops::Variable inside(graph_, Tensor::Scalar(0.0f), {.name = "inside"});
+                  return ClosureNodes{.targets = {inside.AssignAdd(1.0f)}};
+                });
+              }),
+              AllOf(HasSubstr("inside'"), HasSubstr("/job:worker")));
+}
+
+TEST_F(ClusterCoordinatorTest, WorkersDrawEqualRandomNumbersForAClosure) {
+  Open(2, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const auto draw = coordinator.MakeFunction([&](ClosureContext&) {
+    return ClosureNodes{.fetches = {ops::RandomUniform(ops::Const(graph_, std::vector<int32_t>{3}))}};
+  });
+  const auto numbers = [&](int worker, int64_t closure) {
+    RunOptions options;
+    options.closure = {77, closure, 1};
+    return strategy_->OpenSession(graph_)->Run({}, draw->of(worker).fetches, {}, options)[0].ToVector<float>();
+  };
+  EXPECT_EQ(numbers(0, 1), numbers(1, 1));
+  EXPECT_NE(numbers(0, 1), numbers(0, 2));
+  EXPECT_NE(coordinator.Schedule(draw).Fetch()[0].ToVector<float>(),
+            coordinator.Schedule(draw).Fetch()[0].ToVector<float>());
+}
+
+TEST_F(ClusterCoordinatorTest, AnIteratorGetsOtherDatasets) {
+  Open(2, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const PerWorkerValue numbers = coordinator.CreatePerWorkerIterator({{DType::kInt64, Shape{-1}}});
+  const auto take = coordinator.MakeFunction(
+      [&](ClosureContext& worker) { return ClosureNodes{.fetches = {worker.Get(numbers)[0]}}; });
+  const auto first = [&] {
+    const RemoteValue value = coordinator.Schedule(take);
+    coordinator.Join();
+    return value.Fetch()[0].ToVector<int64_t>();
+  };
+  coordinator.Schedule(take);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { coordinator.Join(); }), HasSubstr("not been initialized"));
+  const auto range = [](int64_t batch) {
+    return [batch](int) { return data::Dataset::Range(6).Batch(batch).Repeat(); };
+  };
+  coordinator.SetPerWorkerDataset(numbers, range(2));
+  EXPECT_EQ(first(), (std::vector<int64_t>{0, 1}));
+  coordinator.RestartPerWorkerDataset(numbers);
+  EXPECT_EQ(first(), (std::vector<int64_t>{0, 1}));
+  coordinator.SetPerWorkerDataset(numbers, range(3));
+  EXPECT_EQ(first(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [&] { coordinator.SetPerWorkerDataset(numbers, [](int) { return data::Dataset::Range(6); }); }),
+              HasSubstr("Range"));
+  const PerWorkerValue value =
+      coordinator.CreatePerWorkerValue([](Graph& graph, int) { return std::vector<Output>{ops::Const(graph, 1.0f)}; });
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { coordinator.RestartPerWorkerDataset(value); }),
+              HasSubstr("CreatePerWorkerValue"));
+  coordinator.Schedule(take);
+  const auto early = [&] {
+    while (true) {  // until a closure has not ended; the test's time limit bounds this
+      coordinator.Schedule(take);
+      coordinator.RestartPerWorkerDataset(numbers);
+    }
+  };
+  EXPECT_THAT(MessageOf<FailedPreconditionError>(early), HasSubstr("Join"));
 }
 
 TEST_F(ClusterCoordinatorTest, WrongCallsAreNamed) {

@@ -11,12 +11,13 @@ class StoredValue final : public PerWorkerSource {
  public:
   explicit StoredValue(std::vector<std::vector<ops::Variable>> variables) : variables_(std::move(variables)) {}
 
-  std::vector<Node*> Initializers(int worker) const override {
-    std::vector<Node*> nodes;
+  int64_t version() const override { return 1; }
+  WorkerInitialization Initialization(int worker) const override {
+    WorkerInitialization all;
     for (const ops::Variable& variable : variables_[static_cast<size_t>(worker)]) {
-      nodes.push_back(variable.initializer());
+      all.nodes.push_back(variable.initializer());
     }
-    return nodes;
+    return all;
   }
   std::vector<Output> Get(int worker) const override {
     std::vector<Output> values;
@@ -29,23 +30,73 @@ class StoredValue final : public PerWorkerSource {
   const std::vector<std::vector<ops::Variable>> variables_;  // by worker
 };
 
-class DatasetOfWorkers final : public PerWorkerSource {
+class IteratorsOfWorkers final : public PerWorkerSource {
  public:
-  explicit DatasetOfWorkers(std::vector<data::GraphIterator> iterators) : iterators_(std::move(iterators)) {}
+  explicit IteratorsOfWorkers(std::vector<data::GraphIterator> iterators) : iterators_(std::move(iterators)) {}
 
-  std::vector<Node*> Initializers(int worker) const override {
-    return {iterators_[static_cast<size_t>(worker)].initializer()};
+  int64_t version() const override {
+    MutexLock lock(mu_);
+    return version_;
+  }
+  WorkerInitialization Initialization(int worker) const override {
+    MutexLock lock(mu_);
+    if (initializers_.empty()) return {};
+    const data::GraphIteratorInitializer& own = initializers_[static_cast<size_t>(worker)];
+    return {own.feeds, {own.node}};
   }
   std::vector<Output> Get(int worker) const override { return iterators_[static_cast<size_t>(worker)].GetNext(); }
   int elements() const override { return 1; }
+  void SetDatasets(const std::vector<data::Dataset>& datasets) override {
+    CheckAlike(datasets);
+    MutexLock lock(mu_);
+    std::vector<data::GraphIteratorInitializer> made;
+    for (size_t w = 0; w < iterators_.size(); ++w) {
+      const bool has_one = w < initializers_.size();
+      made.push_back(
+          iterators_[w].MakeInitializer(datasets[w], has_one ? initializers_[w] : data::GraphIteratorInitializer()));
+    }
+    initializers_ = std::move(made);
+    ++version_;
+  }
+  void Restart() override {
+    MutexLock lock(mu_);
+    if (version_ > 0) ++version_;
+  }
 
  private:
+  static void CheckAlike(const std::vector<data::Dataset>& datasets) {
+    for (size_t w = 1; w < datasets.size(); ++w) {
+      const data::ElementSpec& first = datasets[0].element_spec();
+      const data::ElementSpec& other = datasets[w].element_spec();
+      bool equal = first.size() == other.size();
+      for (size_t i = 0; equal && i < first.size(); ++i) {
+        equal = first[i].dtype == other[i].dtype && first[i].shape == other[i].shape;
+      }
+      if (equal) continue;
+      throw InvalidArgumentError(
+          StrCat("[coordinator] expected datasets of equal elements for all workers; worker 0 has ",
+                 datasets[0].ToString(), ", worker ", w, " has ", datasets[w].ToString()));
+    }
+  }
+
   const std::vector<data::GraphIterator> iterators_;  // by worker
+  mutable Mutex mu_;
+  int64_t version_ COHORT_GUARDED_BY(mu_) = 0;
+  std::vector<data::GraphIteratorInitializer> initializers_ COHORT_GUARDED_BY(mu_);  // by worker
 };
+
+[[noreturn]] void FailOfNoIterator() {
+  throw InvalidArgumentError(
+      "[coordinator] expected a value of CreatePerWorkerDataset or CreatePerWorkerIterator to give it a dataset; got "
+      "one of CreatePerWorkerValue");
+}
 
 }  // namespace
 
-std::shared_ptr<const PerWorkerSource> MakeStoredValue(
+void PerWorkerSource::SetDatasets(const std::vector<data::Dataset>& /*datasets*/) { FailOfNoIterator(); }
+void PerWorkerSource::Restart() { FailOfNoIterator(); }
+
+std::shared_ptr<PerWorkerSource> MakeStoredValue(
     Graph& graph, const WorkersOfCoordinator& workers,
     const std::function<std::vector<Output>(Graph& graph, int worker)>& make) {
   std::vector<std::vector<ops::Variable>> variables;
@@ -64,28 +115,16 @@ std::shared_ptr<const PerWorkerSource> MakeStoredValue(
   return std::make_shared<StoredValue>(std::move(variables));
 }
 
-std::shared_ptr<const PerWorkerSource> MakeDatasetOfWorkers(Graph& graph, const WorkersOfCoordinator& workers,
-                                                            const std::vector<data::Dataset>& datasets) {
-  for (size_t w = 1; w < datasets.size(); ++w) {
-    const data::ElementSpec& first = datasets[0].element_spec();
-    const data::ElementSpec& other = datasets[w].element_spec();
-    bool equal = first.size() == other.size();
-    for (size_t i = 0; equal && i < first.size(); ++i) {
-      equal = first[i].dtype == other[i].dtype && first[i].shape == other[i].shape;
-    }
-    if (equal) continue;
-    throw InvalidArgumentError(
-        StrCat("[coordinator] expected datasets of equal elements for all workers; worker 0 has ",
-               datasets[0].ToString(), ", worker ", w, " has ", datasets[w].ToString()));
-  }
+std::shared_ptr<PerWorkerSource> MakeIteratorsOfWorkers(Graph& graph, const WorkersOfCoordinator& workers,
+                                                        const data::ElementSpec& spec) {
   std::vector<data::GraphIterator> iterators;
   for (size_t w = 0; w < workers.devices.size(); ++w) {
     const ColocateWith nowhere(graph, nullptr);
     const DeviceScope device(graph, workers.devices[w]);
     iterators.push_back(
-        data::MakeGraphIterator(graph, datasets[w], {.name = StrCat(workers.prefix, "/iterator_of_worker_", w)}));
+        data::MakeGraphIterator(graph, spec, {.name = StrCat(workers.prefix, "/iterator_of_worker_", w)}));
   }
-  return std::make_shared<DatasetOfWorkers>(std::move(iterators));
+  return std::make_shared<IteratorsOfWorkers>(std::move(iterators));
 }
 
 }  // namespace cohort::distribute

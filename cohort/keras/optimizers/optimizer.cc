@@ -2,6 +2,8 @@
 #include "cohort/keras/optimizers/optimizer.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -10,6 +12,7 @@
 #include "cohort/ops/clip.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/variables.h"
 #include "cohort/train/update_rules.h"
 
 namespace cohort::keras {
@@ -24,6 +27,27 @@ ops::Variable WholeOf(const ops::Variable& variable) {
     if (std::find(parts.begin(), parts.end(), variable) != parts.end()) return whole;
   }
   return variable;
+}
+
+// Returns a variable that has the slots of the parts of `whole` as its parts.
+ops::Variable SlotOfParts(const train::Optimizer& optimizer, const ops::Variable& whole, const std::string& name) {
+  Graph& graph = whole.graph();
+  std::vector<VariableInfo*> parts;
+  for (const ops::Variable& part : whole.parts()) {
+    const ops::Variable slot = optimizer.slot(part, name);
+    if (!slot.valid()) {
+      throw FailedPreconditionError(StrCat("[keras/optimizer] expected gradients for all parts of variable '",
+                                           whole.name(), "'; part '", part.name(), "' has none"));
+    }
+    parts.push_back(slot.info());
+  }
+  const ColocateWith beside(graph, *parts.at(0)->handle.node);
+  const NameScope root(graph, "");
+  VariableRequest request;
+  request.name = graph.UniqueName(StrCat(whole.name(), "/", optimizer.name(), "/", name));
+  request.dtype = parts[0]->dtype;
+  request.shape = whole.shape();
+  return ops::Variable(ops::MakeVariableOfParts(graph, request, parts));
 }
 
 // Scales the gradient of each variable down to a norm. The gradients of a variable's parts are one gradient.
@@ -71,14 +95,47 @@ GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train
 }
 
 Node* GraphOptimizer::Apply(const std::vector<train::GradientAndVariable>& gradients) {
-  return optimizer_->ApplyGradients(Clip(gradients), iterations_);
+  Node* update = optimizer_->ApplyGradients(Clip(gradients), iterations_);
+  CollectSlots(gradients);
+  return update;
+}
+
+void GraphOptimizer::CollectSlots(const std::vector<train::GradientAndVariable>& gradients) {
+  const std::vector<ops::Variable>& saved = optimizer_->saved_variables();
+  if (saved.size() == collected_) return;
+  collected_ = saved.size();
+  slots_.clear();
+  struct Owner {
+    ops::Variable whole;
+    std::string slot;
+  };
+  std::map<VariableInfo*, Owner> owners;  // of the slots of parts
+  const std::vector<std::string> names = optimizer_->slot_names();
+  for (const train::GradientAndVariable& pair : gradients) {
+    const ops::Variable whole = WholeOf(pair.variable);
+    if (whole == pair.variable) continue;
+    for (const std::string& name : names) {
+      if (const ops::Variable slot = optimizer_->slot(pair.variable, name); slot.valid()) {
+        owners[slot.info()] = {whole, name};
+      }
+    }
+  }
+  std::set<std::pair<VariableInfo*, std::string>> done;
+  for (const ops::Variable& slot : saved) {
+    const auto owner = owners.find(slot.info());
+    if (owner == owners.end()) {
+      slots_.push_back(slot);
+      continue;
+    }
+    const auto& [whole, name] = owner->second;
+    if (done.emplace(whole.info(), name).second) slots_.push_back(SlotOfParts(*optimizer_, whole, name));
+  }
 }
 
 std::vector<ops::Variable> GraphOptimizer::variables() const {
   std::vector<ops::Variable> all = {iterations_};
   if (rate_variable_.valid()) all.push_back(rate_variable_);
-  const std::vector<ops::Variable>& slots = optimizer_->saved_variables();
-  all.insert(all.end(), slots.begin(), slots.end());
+  all.insert(all.end(), slots_.begin(), slots_.end());
   return all;
 }
 

@@ -52,10 +52,13 @@ class COHORT_EXPORT GraphOptimizer {
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
   Output learning_rate() const { return learning_rate_; }
   // Returns the variables that Keras saves, in Keras's order: iterations, learning rate (if it is a variable), then the
-  // slots (after Apply).
+  // slots (after Apply). The slots of a variable's parts are one variable here, which has them as parts(). So files do
+  // not depend on how variables are divided among parameter servers.
   std::vector<ops::Variable> variables() const;
 
  private:
+  // Sets slots_ if Apply has made new slots.
+  void CollectSlots(const std::vector<train::GradientAndVariable>& gradients);
   std::vector<train::GradientAndVariable> Clip(std::vector<train::GradientAndVariable> pairs) const;
 
   const CommonOptions options_;
@@ -63,6 +66,8 @@ class COHORT_EXPORT GraphOptimizer {
   ops::Variable rate_variable_;
   Output learning_rate_;
   std::unique_ptr<train::Optimizer> optimizer_;
+  size_t collected_ = 0;              // how many saved variables of optimizer_ slots_ is made of
+  std::vector<ops::Variable> slots_;  // of whole variables
 };
 
 // The description of an optimizer: an update rule with its options. The functions below make it. Immutable and

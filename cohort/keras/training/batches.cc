@@ -5,12 +5,15 @@
 #include "cohort/keras/training/batches.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
 #include "cohort/data/drawn_seeds.h"
+#include "cohort/data/graph_iterator.h"
+#include "cohort/data/serialize.h"
 #include "cohort/distribute/input.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/losses/loss.h"
@@ -24,6 +27,9 @@ namespace {
 // The number of batches that are prepared while a step runs.
 constexpr int64_t kAhead = 2;
 constexpr uint64_t kPositionVersion = 2;
+// The differences between the seeds of the shuffles of two workers, and of two passes that a worker begins.
+constexpr uint64_t kBetweenWorkers = 0x9e3779b97f4a7c15;
+constexpr uint64_t kBetweenPasses = 0xd1b54a32d192ed03;
 
 Shape WithOpenBatch(Shape shape) {
   shape.set_dim(0, Shape::kUnknownDim);
@@ -103,12 +109,13 @@ data::ElementSpec SpecOfData(const ModelData& data, const char* caller) {
 }
 
 Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchOptions& options)
-    : wanted_(wanted), options_(options), next_pass_(options.first_pass) {
+    : wanted_(wanted), options_(options), data_(data), next_pass_(options.first_pass) {
   if (options.batch_size <= 0) {
     throw InvalidArgumentError(
         StrCat("[keras/", options.caller, "] expected batch_size > 0; got ", options.batch_size));
   }
-  const data::ElementSpec spec = SpecOfData(data, options.caller);
+  spec_ = SpecOfData(data, options.caller);
+  const data::ElementSpec& spec = spec_;
   const size_t inputs = wanted.inputs.size();
   const size_t least = inputs + wanted.targets;
   if (spec.size() < least || (wanted.targets > 0 && spec.size() > least + 1)) {
@@ -139,7 +146,8 @@ Batches::Batches(const ModelData& data, const BatchTargets& wanted, const BatchO
   }
 }
 
-data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec) {
+data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec,
+                                bool repeats) {
   std::optional<data::Dataset> dataset = data.dataset();
   if (dataset) {
     dataset = PartHere(*dataset, options.auto_shard);
@@ -149,6 +157,7 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
     if (options.shuffle) dataset = dataset->Shuffle(tensors[0].shape().dim(0), options.seed);
     dataset = PartHere(dataset->Batch(options.batch_size), data::AutoShardPolicy::kData);
   }
+  if (repeats && dataset->Cardinality() != data::kInfiniteCardinality) dataset = dataset->Repeat();
   const size_t inputs = wanted_.inputs.size();
   const size_t least = inputs + wanted_.targets;
   bool converts = spec.size() != least + (weighted_ ? 1 : 0) || !options.class_weight.empty();
@@ -178,6 +187,43 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
     return results;
   };
   return dataset->Map(convert).Prefetch(kAhead * per_step_);
+}
+
+data::Dataset Batches::DatasetOfWorker(int worker) {
+  // A further call of Fit, or a restored one, continues with other orders.
+  const uint64_t shift = static_cast<uint64_t>(worker) * kBetweenWorkers +
+                         static_cast<uint64_t>(std::max<int64_t>(0, next_pass_ - 1)) * kBetweenPasses;
+  BatchOptions own = options_;
+  own.seed = static_cast<int64_t>(static_cast<uint64_t>(own.seed) + shift);
+  const data::Dataset dataset = Prepared(data_, own, spec_, /*repeats=*/true);
+  std::vector<uint64_t> seeds = data::DrawnSeeds(dataset);
+  for (uint64_t& seed : seeds) seed += shift;
+  return data::WithDrawnSeeds(dataset, seeds);
+}
+
+const WorkerBatches* Batches::of_workers() {
+  if (asked_workers_) return of_workers_ ? &*of_workers_ : nullptr;
+  asked_workers_ = true;
+  if (options_.strategy == nullptr || options_.strategy->closure_workers().empty()) return nullptr;
+  const data::Dataset first = DatasetOfWorker(0);
+  try {
+    data::Serialize(first, data::kMaxGraphSourceBytes);
+  } catch (const Error& error) {
+    LogInfo("keras", options_.caller, ": this process reads the data and sends each batch to a worker, because the ",
+            "workers cannot read them: ", error.what());
+    return nullptr;
+  }
+  static std::atomic<int64_t> made{0};
+  WorkerBatches& mine = of_workers_.emplace();
+  mine.id = ++made;
+  mine.spec = first.element_spec();
+  for (data::TensorSpec& component : mine.spec) {
+    if (component.shape.has_rank() && component.shape.rank() > 0) component.shape = WithOpenBatch(component.shape);
+  }
+  mine.weighted = weighted_;
+  mine.starts_over = options_.starts_over;
+  mine.dataset = [this](int worker) { return DatasetOfWorker(worker); };
+  return &mine;
 }
 
 data::Dataset Batches::PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy) {
@@ -266,6 +312,10 @@ std::vector<Tensor> Batches::Peek() {
 
 void Batches::StartEpoch() {
   step_ = 0;
+  if (of_workers() != nullptr) {
+    ++next_pass_;
+    return;
+  }
   const bool goes_on =
       !options_.starts_over && options_.steps_per_epoch > 0 && (pass_steps_ == 0 || from_pass_ < pass_steps_);
   const bool unused = iterator_ != nullptr && from_pass_ == 0;

@@ -16,6 +16,7 @@
 #include "cohort/distribute/strategy.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/training/model_data.h"
+#include "cohort/keras/training/remote_step.h"
 
 namespace cohort::keras {
 
@@ -71,6 +72,11 @@ class Batches {
   // this process's first replica in it. Throws InvalidArgumentError if the data have no batch.
   std::vector<Tensor> Peek();
 
+  // With a ParameterServerStrategy: returns what the workers read themselves. Each of them has all batches, again and
+  // again, in an order of its own if the data are shuffled (but a dataset's shuffle with a seed has the same order
+  // everywhere). Returns null, and logs the reason once, if the data need this process; then Next gives the batches.
+  const WorkerBatches* of_workers();
+
   // Begins an epoch. If steps_per_epoch is given, starts_over is false and data are left, the epoch begins where the
   // last epoch stopped. Otherwise it begins at the start of the data.
   void StartEpoch();
@@ -88,7 +94,10 @@ class Batches {
   void Restore(std::string_view position);
 
  private:
-  data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec);
+  // `repeats`: the dataset begins again at its end.
+  data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec,
+                         bool repeats = false);
+  data::Dataset DatasetOfWorker(int worker);
   // Returns this process's part of a dataset of global batches. Sets per_step_, the number of elements of this part
   // that a step takes.
   data::Dataset PartHere(const data::Dataset& dataset, data::AutoShardPolicy policy);
@@ -108,6 +117,10 @@ class Batches {
 
   const BatchTargets wanted_;
   const BatchOptions options_;
+  const ModelData data_;
+  data::ElementSpec spec_;  // of data_
+  std::optional<WorkerBatches> of_workers_;
+  bool asked_workers_ = false;  // of_workers was called
   std::vector<data::TensorSpec> y_specs_;
   bool weighted_ = false;
   bool agrees_ = false;  // true: the processes must ask each other in each step if the epoch continues (GoesOn)

@@ -13,48 +13,85 @@ void WarnUnlessFinite(float loss, const std::string& where, int64_t index) {
              "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
 }
 
-// A step that was queued.
-struct QueuedStep {
-  distribute::RemoteValue value;
-  int64_t examples;
-};
-
 // After an error of the data: the steps that are queued change the weights, so the caller gets the error when they have
 // ended.
-void WaitForSteps(const StepFunction& step) {
+void WaitForSteps(RemoteStep& remote) {
   try {
-    step.Join();
+    remote.Join();
   } catch (const Error& error) {
     LogWarning("keras", "beside the error of the data a step had this one: ", error.what());
   }
 }
 
-// The most batches that are kept for steps that have not ended.
+// The most executions whose batches of this process are kept.
 constexpr size_t kMostQueued = 128;
+
+// Queues steps with batches that the workers read.
+std::vector<distribute::RemoteValue> QueueSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps) {
+  RemoteStep& remote = *step.remote();
+  const int64_t lost = remote.lost_batches();
+  remote.UseBatches(data);
+  std::vector<distribute::RemoteValue> queued;
+  const int64_t first = step.NextStep();
+  for (int64_t done = 0; done < steps;) {
+    const auto now = static_cast<int>(std::min<int64_t>(step.steps_per_execution(), steps - done));
+    queued.push_back(remote.Schedule(first + done, now));
+    done += now;
+  }
+  remote.Join();
+  if (const int64_t more = remote.lost_batches() - lost; more > 0) {
+    LogWarning("keras", more, " batches were lost with workers that had taken them; other batches took their places");
+  }
+  return queued;
+}
+
+// Queues steps with the batches that this process reads.
+std::vector<distribute::RemoteValue> QueueBatches(const StepFunction& step, Batches& batches) {
+  RemoteStep& remote = *step.remote();
+  std::vector<distribute::RemoteValue> queued;
+  int64_t next = step.NextStep();
+  try {
+    while (true) {
+      std::vector<std::vector<Tensor>> together;
+      Batches::Parts parts;
+      while (static_cast<int>(together.size()) < step.steps_per_execution() && batches.Next(&parts)) {
+        together.push_back(parts.front());
+      }
+      if (together.empty()) break;
+      if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].Wait();
+      queued.push_back(remote.Schedule(next, together));
+      next += static_cast<int64_t>(together.size());
+    }
+  } catch (...) {
+    WaitForSteps(remote);
+    throw;
+  }
+  remote.Join();
+  return queued;
+}
 
 Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
                    int64_t* steps) {
-  std::vector<QueuedStep> queued;
-  Batches::Parts parts;
+  const WorkerBatches* data = batches.of_workers();
+  std::vector<distribute::RemoteValue> queued;
   try {
-    while (batches.Next(&parts)) {
-      if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].value.Wait();
-      queued.push_back({step.Schedule(parts), parts[0][0].shape().dim(0)});
-    }
-  } catch (...) {
-    WaitForSteps(step);
-    throw;
+    queued = data != nullptr ? QueueSteps(step, *data, batches.steps()) : QueueBatches(step, batches);
+  } catch (const OutOfRangeError& error) {
+    throw InvalidArgumentError(StrCat("[keras] expected at least one batch in ", events.where, "; a worker has found ",
+                                      "none: ", error.what()));
+  } catch (const Error& error) {
+    ThrowError(error.code(), StrCat(error.what(), " (in ", events.where, ")"));
   }
-  step.Join();
   bool finite = true;
-  for (const QueuedStep& one : queued) {
-    const StepFunction::Result result = step.ResultOf(one.value.Fetch(), one.examples);
-    running.Add(result);
-    if (finite && !std::isfinite(result.losses[0])) {
-      finite = false;
-      WarnUnlessFinite(result.losses[0], events.where, *steps);
+  for (const distribute::RemoteValue& execution : queued) {
+    for (const StepFunction::Result& result : step.ResultsOf(execution.Fetch())) {
+      running.Add(result);
+      if (finite && !std::isfinite(result.losses[0])) {
+        finite = false;
+        WarnUnlessFinite(result.losses[0], events.where, *steps);
+      }
+      ++*steps;
     }
-    ++*steps;
   }
   return running.Read(/*of_all=*/true);
 }
@@ -94,7 +131,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
     step.ResetMetrics();
     running = RunningLosses(step);
   }
-  if (step.is_remote()) return RunRemotePass(step, batches, events, running, steps);
+  if (step.remote() != nullptr) return RunRemotePass(step, batches, events, running, steps);
   Batches::Parts parts;
   bool finite = true;
   while (batches.Next(&parts)) {

@@ -60,7 +60,7 @@ auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
 // *steps is the number of batches of the epoch that are done; each batch adds 1. If *steps is not 0 at first, the pass
 // continues an epoch that was begun before, and keeps the values of `running` and of the metrics. Throws what a step
 // throws, with `where` and the batch's number added.
-// If the step runs on remote workers, queues the steps of all batches and then waits until all have ended. Calls no
+// If the step runs on remote workers, queues all steps of the epoch and then waits until all have ended. Calls no
 // functions of the callbacks for batches, because batches have no order then.
 Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
              int64_t* steps);

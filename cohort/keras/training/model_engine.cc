@@ -38,10 +38,10 @@ StepFunction::Result StepFunction::Run(const std::vector<Tensor>& global_batch) 
 }
 
 StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
-  if (is_remote()) {
-    const distribute::RemoteValue value = Schedule(parts);
-    Join();
-    return ResultOf(value.Fetch(), parts[0][0].shape().dim(0));
+  if (remote_ != nullptr) {
+    const distribute::RemoteValue value = remote_->Schedule(NextStep(), {parts.at(0)});
+    remote_->Join();
+    return ResultsOf(value.Fetch()).front();
   }
   int64_t examples = 0;
   std::vector<Tensor> feeds;
@@ -49,25 +49,24 @@ StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<
     feeds.insert(feeds.end(), part.begin(), part.end());
     examples += part[0].shape().dim(0);
   }
-  return ResultOf((*step_)(feeds), examples);
-}
-
-StepFunction::Result StepFunction::ResultOf(const std::vector<Tensor>& values, int64_t examples) const {
-  Result result;
-  result.examples = examples;
-  for (const Tensor& loss : values) result.losses.push_back(loss.scalar<float>());
-  if (strategy_->num_workers() > 1) {
-    result.examples = static_cast<int64_t>(result.losses.back());
-    result.losses.pop_back();
-  }
+  Result result = ResultsOf((*step_)(feeds)).front();
+  if (!CountsExamples(*strategy_)) result.examples = examples;
   return result;
 }
 
-distribute::RemoteValue StepFunction::Schedule(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
-  return coordinator_->Schedule(closure_, parts.at(0));
+std::vector<StepFunction::Result> StepFunction::ResultsOf(const std::vector<Tensor>& values) const {
+  const size_t losses = 1 + output_loss_names_.size();
+  const size_t fetches = losses + (CountsExamples(*strategy_) ? 1 : 0);
+  std::vector<Result> results;
+  for (size_t begin = 0; begin + fetches <= values.size(); begin += fetches) {
+    Result& result = results.emplace_back();
+    for (size_t i = 0; i < losses; ++i) result.losses.push_back(values[begin + i].scalar<float>());
+    if (fetches > losses) result.examples = static_cast<int64_t>(values[begin + losses].scalar<float>());
+  }
+  return results;
 }
 
-void StepFunction::Join() const { coordinator_->Join(); }
+int64_t StepFunction::NextStep() const { return training_ ? engine_->Iterations() : 0; }
 
 void StepFunction::ResetMetrics() const {
   if (resets_.empty()) return;
@@ -244,7 +243,16 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
   WithSession([&](Session& session) { session.Run(feeds, {}, {set_weights_}); });
 }
 
+void ModelEngine::LookForEarlierTraining() {
+  const ops::Variable& iterations = optimizer()->iterations();
+  WithSession([&](Session& session) {
+    if (!session.Run(iterations.is_initialized()).scalar<bool>()) return;
+    earlier_iterations_ = session.Run(iterations.value()).scalar<int64_t>();
+  });
+}
+
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
+  const bool is_first = optimizers_.empty();
   optimizers_.clear();
   const VariableCreatorScope names = OwnNames();
   for (int r = 0; r < strategy_->num_copies(); ++r) {
@@ -254,6 +262,7 @@ void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
     optimizers_.push_back(optimizer.Make(graph_));
   }
   set_learning_rate_.clear();
+  if (is_first && !strategy_->closure_workers().empty()) LookForEarlierTraining();
   RunInitializers();
 }
 
@@ -293,19 +302,15 @@ int64_t ModelEngine::Iterations() {
 }
 
 std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& compiled, bool training,
-                                                       const std::vector<data::TensorSpec>& y_specs,
-                                                       const StepBody& body, distribute::ReplicaContext& replica) {
+                                                       const StepInputs& inputs, const StepBody& body,
+                                                       distribute::ReplicaContext& replica) {
   auto parts = std::make_unique<StepParts>(StepParts{.layers = *layers_,
                                                      .compiled = compiled,
                                                      .weights = store(static_cast<size_t>(replica.local_replica())),
                                                      .optimizer = training ? optimizer() : nullptr,
                                                      .compute_dtype = compute_dtype_,
-                                                     .x = InputPlaceholders(),
+                                                     .inputs = inputs,
                                                      .replica = &replica});
-  for (const data::TensorSpec& spec : y_specs) {
-    parts->y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
-  }
-  parts->sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight");
   auto step = std::make_unique<StepContext>(std::move(parts));
   {
     const NameScope scope(graph_, training ? "train" : "test");
@@ -317,15 +322,30 @@ std::unique_ptr<StepContext> ModelEngine::DescribeStep(const CompiledModel& comp
                                        "not"));
 }
 
+void ModelEngine::FillWithPlaceholders(const std::vector<data::TensorSpec>& y_specs, StepInputs* inputs) {
+  inputs->x = InputPlaceholders();
+  for (const data::TensorSpec& spec : y_specs) {
+    inputs->y.push_back(ops::Placeholder(graph_, spec.dtype, spec.shape, "y"));
+  }
+  inputs->sample_weight = ops::Placeholder(graph_, DType::kFloat32, Shape{-1}, "sample_weight");
+}
+
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
-                                   const std::vector<data::TensorSpec>& y_specs, const StepBody& body) {
+                                   const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                   const WorkerBatches* batches) {
   const VariableCreatorScope names = OwnNames();
   Steps steps;
-  StepFunction function = strategy_->closure_workers().empty()
-                              ? MakeReplicaStep(compiled, training, y_specs, body, &steps)
-                              : MakeWorkerStep(compiled, training, y_specs, body, &steps);
+  StepFunction function;
+  if (strategy_->closure_workers().empty()) {
+    function.step_ = MakeReplicaStep(compiled, training, y_specs, body, &steps);
+  } else {
+    function.remote_ = MakeRemoteStep(compiled, training, y_specs, body, batches, &steps);
+  }
+  Complete(steps, &function);
   function.strategy_ = strategy_.get();
   function.y_specs_ = y_specs;
+  function.training_ = training;
+  function.steps_per_execution_ = compiled.steps_per_execution;
   return function;
 }
 
@@ -336,14 +356,15 @@ std::vector<GraphOptimizer*> ModelEngine::OptimizersOf(bool training) const {
   return optimizers;
 }
 
-StepFunction ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool training,
-                                          const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
-                                          Steps* steps) {
+Callable ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool training,
+                                      const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                      Steps* steps) {
   strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
-    steps->push_back(DescribeStep(compiled, training, y_specs, body, replica));
+    StepInputs inputs;
+    FillWithPlaceholders(y_specs, &inputs);
+    steps->push_back(DescribeStep(compiled, training, inputs, body, replica));
     return std::vector<Output>();
   });
-  StepFunction function;
   std::vector<Output> feeds;
   std::vector<StepParts*> replicas;
   for (const auto& step : *steps) {
@@ -352,42 +373,9 @@ StepFunction ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool tr
     feeds.insert(feeds.end(), own.begin(), own.end());
   }
   const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, OptimizersOf(training));
-  Complete(*steps, &function);
-  function.step_ = session_->MakeCallable(feeds, joined.fetches,
-                                          {ops::Group(graph_, joined.targets, training ? "train_step" : "test_step")});
-  return function;
-}
-
-// Each worker has a copy of the step. All copies update the same variables; the states of the metrics are on a
-// parameter server, so that they outlive a worker.
-StepFunction ModelEngine::MakeWorkerStep(const CompiledModel& compiled, bool training,
-                                         const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
-                                         Steps* steps) {
-  const VariableCreatorScope states(graph_, [this](const VariableMaker& next, const VariableRequest& request) {
-    const ColocateWith nowhere(graph_, nullptr);
-    const DeviceScope device(graph_, strategy_->DeviceOfCopy(0));
-    return next(request);
-  });
-  if (coordinator_ == nullptr) {
-    const distribute::CoordinatorOptions options = {.closures_in_flight = strategy_->steps_in_flight()};
-    coordinator_ = std::make_unique<distribute::ClusterCoordinator>(strategy_, graph_, options);
-  }
-  StepFunction function;
-  function.coordinator_ = coordinator_.get();
-  function.closure_ = coordinator_->MakeFunction(
-      [&](distribute::ClosureContext& worker) {
-        strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
-          steps->push_back(DescribeStep(compiled, training, y_specs, body, replica));
-          return std::vector<Output>();
-        });
-        StepParts& parts = *steps->back()->parts_;
-        for (const Output& feed : parts.feeds()) worker.AddArgument(feed);
-        const ReplicatedStep joined = JoinReplicas(*strategy_, {&parts}, OptimizersOf(training));
-        return distribute::ClosureNodes{joined.fetches, {ops::Group(graph_, joined.targets, "step")}};
-      },
-      training ? "train_step" : "test_step");
-  Complete(*steps, &function);
-  return function;
+  Node* step = ops::Group(graph_, joined.targets, training ? "train_step" : "test_step");
+  RunInitializers();  // of what the step has made
+  return session_->MakeCallable(feeds, joined.fetches, {step});
 }
 
 void ModelEngine::Complete(const Steps& steps, StepFunction* function) {
@@ -398,6 +386,8 @@ void ModelEngine::Complete(const Steps& steps, StepFunction* function) {
     StepFunction::Replica replica{parts.feeds(), parts.reported_loss, parts.instance->values()};
     function->replicas_.push_back(std::move(replica));
   }
+  // The copies of a step for workers have the metrics of the first one.
+  if (function->remote_ != nullptr) replicas.resize(1);
   function->layers_ = replicas[0]->instance->layers();
   for (const auto& [name, loss] : replicas[0]->output_losses) function->output_loss_names_.push_back(name);
   std::vector<Node*> resets;

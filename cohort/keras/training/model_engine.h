@@ -20,6 +20,7 @@
 #include "cohort/keras/callbacks/logs.h"
 #include "cohort/keras/layers/layer_graph.h"
 #include "cohort/keras/layers/layer_instance.h"
+#include "cohort/keras/training/remote_step.h"
 #include "cohort/keras/training/signal_check.h"
 #include "cohort/keras/training/step_parts.h"
 #include "cohort/keras/training/train_step.h"
@@ -39,14 +40,14 @@ class StepFunction {
   };
   // Runs the step on the parts of this process's replicas. A part has x..., y..., sample_weight.
   Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
-  // For a ParameterServerStrategy: queues the step for some worker. Returns the place of its results (ResultOf).
-  distribute::RemoteValue Schedule(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
-  // Waits until all queued steps have ended. Throws the error of one that failed.
-  void Join() const;
-  // Returns true if steps are queued and not run at once.
-  bool is_remote() const { return closure_ != nullptr; }
-  // Returns the result of a step from the values of its fetches.
-  Result ResultOf(const std::vector<Tensor>& values, int64_t examples) const;
+  // Returns the closures of the step under a ParameterServerStrategy. They are queued and run on some worker. Returns
+  // null if the step runs at once.
+  RemoteStep* remote() const { return remote_.get(); }
+  // Returns the number of the next step that is queued: the optimizer's number of updates, or 0 in an evaluation.
+  int64_t NextStep() const;
+  int steps_per_execution() const { return steps_per_execution_; }
+  // Returns the results of steps from the values of their fetches.
+  std::vector<Result> ResultsOf(const std::vector<Tensor>& values) const;
   // Runs the step on a global batch. Each replica takes its rows.
   Result Run(const std::vector<Tensor>& global_batch) const;
   const std::vector<std::string>& output_loss_names() const { return output_loss_names_; }
@@ -74,8 +75,9 @@ class StepFunction {
   std::vector<std::string> output_loss_names_;
   std::vector<std::pair<std::string, MetricPtr>> metrics_;
   std::optional<Callable> step_;
-  distribute::ClusterCoordinator* coordinator_ = nullptr;  // of the engine
-  distribute::ClosureFunctionPtr closure_;                 // null: the step is step_
+  std::shared_ptr<RemoteStep> remote_;  // null: the step is step_
+  bool training_ = false;
+  int steps_per_execution_ = 1;
   ModelEngine* engine_ = nullptr;
   std::vector<Node*> resets_;
   std::vector<Output> local_results_;
@@ -109,12 +111,12 @@ class ModelEngine {
   Graph& graph() { return graph_; }
   Session& session() { return *session_; }
   // Returns work(session). With a ParameterServerStrategy, a lost connection to a parameter server ends the session:
-  // then opens another one, and calls `work` again, which must do no harm; for at most kSessionLimit. Other errors, and
-  // the last one, are thrown. Signatures and references to the session that were kept are not valid after that.
-  static constexpr std::chrono::seconds kSessionLimit{60};
+  // then opens another one, and calls `work` again, which must do no harm; for at most
+  // ParameterServerOptions::ps_timeout. Other errors, and the last one, are thrown. Signatures and references to the
+  // session that were kept are not valid after that.
   template <typename Work>
   auto WithSession(const Work& work) {
-    const auto deadline = std::chrono::steady_clock::now() + kSessionLimit;
+    const auto deadline = std::chrono::steady_clock::now() + strategy_->ps_timeout();
     while (true) {
       try {
         return work(*session_);
@@ -136,13 +138,18 @@ class ModelEngine {
   void SetOptimizerVariables(const std::vector<Tensor>& values);
   // Returns the optimizer of the first replica, or null if there is none.
   GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
+  // With a ParameterServerStrategy: returns the number of updates that an earlier program has made on these parameter
+  // servers before this engine has given the variables new values. Returns nullopt if it is not known: there was none,
+  // or its variable was lost. Only the first call returns it.
+  std::optional<int64_t> TakeEarlierIterations() { return std::exchange(earlier_iterations_, std::nullopt); }
   double GetLearningRate();
   void SetLearningRate(double rate);
   int64_t Iterations();
 
-  // Adds a step that `body` describes. `y_specs` has one entry for each target.
+  // Adds a step that `body` describes. `y_specs` has one entry for each target. If workers read the batches
+  // themselves, `batches` says which; otherwise it is null. `compiled` must live longer than the step.
   StepFunction MakeStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
-                        const StepBody& body);
+                        const StepBody& body, const WorkerBatches* batches = nullptr);
   // Compares the weights, trained or not, and the optimizer's variables of all replicas of all processes. All processes
   // make the call together. Throws DataLossError that names the first weight or variable that differs and
   // the two replicas.
@@ -165,23 +172,29 @@ class ModelEngine {
   // Opens a new session after `error`, unless the session is all right or `deadline` has passed. Returns whether it
   // has.
   bool ReopenSession(const Error& error, std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(predict_mu_);
+  // Sets earlier_iterations_ if it is known.
+  void LookForEarlierTraining();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
   // While the result lives, variables get names that are unique among the models on the strategy.
   VariableCreatorScope OwnNames();
   // Add the step of each replica here, or of each worker of a ParameterServerStrategy, and put its parts into *steps.
   using Steps = std::vector<std::unique_ptr<StepContext>>;
-  StepFunction MakeReplicaStep(const CompiledModel& compiled, bool training,
-                               const std::vector<data::TensorSpec>& y_specs, const StepBody& body, Steps* steps);
-  StepFunction MakeWorkerStep(const CompiledModel& compiled, bool training,
-                              const std::vector<data::TensorSpec>& y_specs, const StepBody& body, Steps* steps);
+  Callable MakeReplicaStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
+                           const StepBody& body, Steps* steps);
+  std::shared_ptr<RemoteStep> MakeRemoteStep(const CompiledModel& compiled, bool training,
+                                             const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                             const WorkerBatches* batches, Steps* steps);
+  struct RemoteDescription;
+  distribute::ClosureFunctionPtr MakeClosure(RemoteDescription& description, const distribute::PerWorkerValue& data,
+                                             bool weighted, int count, Steps* steps);
+  void FillWithPlaceholders(const std::vector<data::TensorSpec>& y_specs, StepInputs* inputs);
   // Adds what a step's function needs of the first replica or worker, and its metrics.
   void Complete(const Steps& steps, StepFunction* function);
   std::vector<GraphOptimizer*> OptimizersOf(bool training) const;
   WeightStore& store(size_t replica) { return replica == 0 ? weights_ : *mirrors_[replica - 1]; }
-  std::unique_ptr<StepContext> DescribeStep(const CompiledModel& compiled, bool training,
-                                            const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
-                                            distribute::ReplicaContext& replica);
+  std::unique_ptr<StepContext> DescribeStep(const CompiledModel& compiled, bool training, const StepInputs& inputs,
+                                            const StepBody& body, distribute::ReplicaContext& replica);
 
   const std::shared_ptr<const LayerGraph> layers_;
   const DType compute_dtype_;
@@ -205,6 +218,7 @@ class ModelEngine {
   Output new_learning_rate_;  // placeholder of SetLearningRate
   std::vector<Node*> set_learning_rate_;
   std::set<const VariableInfo*> initialized_;
+  std::optional<int64_t> earlier_iterations_;
 };
 
 }  // namespace cohort::keras

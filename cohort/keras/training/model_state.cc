@@ -149,6 +149,16 @@ void ModelState::WarnOfFrozenLayers() {
 void ModelState::Compile(const CompileOptions& options) {
   if (!options.optimizer) throw InvalidArgumentError("[keras/compile] expected an optimizer; got none");
   const std::vector<LossArgument>& losses = options.loss.get();
+  if (options.steps_per_execution < 1) {
+    throw InvalidArgumentError(
+        StrCat("[keras/compile] expected steps_per_execution of at least 1; got ", options.steps_per_execution));
+  }
+  const distribute::StrategyPtr& strategy = options_.strategy;
+  if (options.steps_per_execution > 1 && (strategy == nullptr || strategy->closure_workers().empty())) {
+    throw InvalidArgumentError(
+        StrCat("[keras/compile] expected steps_per_execution of 1 without a ParameterServerStrategy, because a step ",
+               "is not sent to a worker then; got ", options.steps_per_execution));
+  }
   if (std::none_of(losses.begin(), losses.end(), [](const LossArgument& loss) { return bool(loss); })) {
     throw InvalidArgumentError("[keras/compile] expected a loss; got none");
   }
@@ -180,6 +190,7 @@ std::unique_ptr<const CompiledModel> ModelState::Resolved(const CompileOptions& 
   auto resolved = std::make_unique<CompiledModel>();
   CompiledModel& compiled = *resolved;
   compiled.optimizer = options.optimizer.get();
+  compiled.steps_per_execution = options.steps_per_execution;
   const std::vector<LayerInstance::LayerValues> values = engine().step_values();
   for (size_t i = 0; i < outputs; ++i) {
     compiled.losses.push_back(losses[losses.size() == 1 ? 0 : i].get());
@@ -206,7 +217,8 @@ ModelEngine& ModelState::CompiledEngine(const char* caller, const data::ElementS
   return built;
 }
 
-const StepFunction& ModelState::Step(bool training, const std::vector<data::TensorSpec>& y_specs) {
+const StepFunction& ModelState::Step(bool training, const std::vector<data::TensorSpec>& y_specs,
+                                     const WorkerBatches* batches) {
   if (train_ == nullptr && test_ != nullptr && test_->OtherLayersAreFrozen()) test_.reset();
   std::unique_ptr<StepFunction>& step = training ? train_ : test_;
   if (step != nullptr) {
@@ -231,7 +243,7 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
   if (train_ == nullptr) engine().UpdateTrainable();
   // A program may have set the learning rate since the file was loaded.
   const std::vector<Tensor> state = training && !waiting_state_.empty() ? OptimizerState() : std::vector<Tensor>();
-  step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body));
+  step = std::make_unique<StepFunction>(engine().MakeStep(*compiled_, training, y_specs, body, batches));
   if (!state.empty()) SetOptimizerState(state, "the file that was loaded");
   return *step;
 }

@@ -72,8 +72,10 @@ class ModelState {
   // call after Compile. If later targets do not fit, makes a new step of evaluation, but throws InvalidArgumentError
   // for a step of training. The first training step since Compile decides which layers are frozen, for training and for
   // evaluation, until the next Compile. Before the first training step, makes a new step of evaluation if layers were
-  // frozen or freed since the last one was made. Requires: CompiledEngine has returned.
-  const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs);
+  // frozen or freed since the last one was made. `batches`: see ModelEngine::MakeStep. Requires: CompiledEngine has
+  // returned.
+  const StepFunction& Step(bool training, const std::vector<data::TensorSpec>& y_specs,
+                           const WorkerBatches* batches = nullptr);
   // Returns the step that Step has made since the last Compile, or null if it has made none.
   const StepFunction* MadeStep(bool training) const { return (training ? train_ : test_).get(); }
 

@@ -63,6 +63,10 @@ struct COHORT_EXPORT CompileOptions {
   std::vector<double> loss_weights;              // one for each output, or one for all outputs; empty: all are 1
   std::vector<MetricArgument> metrics;           // for every output with a loss; they ignore sample weights
   std::vector<MetricArgument> weighted_metrics;  // for every output with a loss; they use sample weights
+  // With a ParameterServerStrategy: how many steps a worker makes, one after another, each time it is asked. So the
+  // chief sends fewer messages. The last execution of an epoch makes the steps that are left. Other strategies accept
+  // only 1.
+  int steps_per_execution = 1;
   // Steps of the program's own (train_step.h). Empty: DefaultTrainStep and DefaultTestStep. Files do not contain them:
   // pass them to Compile again after LoadModel.
   std::function<void(StepContext& step)> train_step;

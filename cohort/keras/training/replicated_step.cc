@@ -34,7 +34,7 @@ Output AsFloat(Output value) { return value.dtype() == DType::kFloat32 ? value :
 
 // Examples of a replica's share, float32 scalar.
 Output ExamplesOf(const StepParts& parts) {
-  return ops::Cast(ops::Squeeze(ops::Slice(ops::ShapeOf(parts.x.at(0), DType::kInt64), {0}, {1}), {0}),
+  return ops::Cast(ops::Squeeze(ops::Slice(ops::ShapeOf(parts.inputs.x.at(0), DType::kInt64), {0}, {1}), {0}),
                    DType::kFloat32);
 }
 
@@ -59,7 +59,7 @@ PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::v
     const ReplicaScope device(strategy, parts.weights.graph(), r);
     std::vector<Output> own = {AsFloat(parts.reported_loss)};
     for (const auto& [name, loss] : parts.output_losses) own.push_back(loss);
-    if (strategy.num_workers() > 1) own.push_back(ExamplesOf(parts));
+    if (CountsExamples(strategy)) own.push_back(ExamplesOf(parts));
     values.push_back(std::move(own));
   }
   return values;
@@ -104,6 +104,10 @@ void AddUpdates(const Strategy& strategy, const std::vector<StepParts*>& replica
 }
 
 }  // namespace
+
+bool CountsExamples(const Strategy& strategy) {
+  return strategy.num_workers() > 1 || !strategy.closure_workers().empty();
+}
 
 ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepParts*>& replicas,
                             const std::vector<GraphOptimizer*>& optimizers) {

@@ -17,10 +17,13 @@ namespace cohort::keras {
 // The fetches and targets that run the step of all replicas of a process.
 struct ReplicatedStep {
   // Float32 scalars, summed over all replicas of all processes: the loss, the loss of each output (if there are several
-  // outputs), and the number of examples (if there are several processes).
+  // outputs), and the number of examples (if CountsExamples).
   std::vector<Output> fetches;
   std::vector<Node*> targets;
 };
+
+// Returns whether a step fetches the number of its examples: if other processes or other tasks have some of them.
+bool CountsExamples(const distribute::Strategy& strategy);
 
 // Completes the steps of the replicas: adds the sums over replicas, the updates of the weights, and the updates of the
 // moving statistics. Throws FailedPreconditionError if the numbers of losses or updates differ between replicas.

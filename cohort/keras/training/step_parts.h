@@ -28,6 +28,7 @@ struct CompiledModel {
   std::vector<double> loss_weights;       // one for each output
   std::vector<OutputMetric> metrics;      // of outputs that have a loss
   std::vector<std::string> output_names;  // one for each output; with a single output it is ""
+  int steps_per_execution = 1;
 
   // Returns the number of outputs that have a loss. The data have one target for each of these outputs.
   size_t targets() const {
@@ -44,6 +45,15 @@ struct MetricInStep {
   std::vector<ops::Variable> states;
 };
 
+// The values on which a step works.
+struct StepInputs {
+  std::vector<Output> x, y;
+  Output sample_weight;
+  Output step = {};  // the number of the step, for the random numbers of layers; not valid: that of the optimizer
+  // If not null, the step uses the states of these metrics, which another copy of the step has made.
+  const std::vector<MetricInStep>* metrics = nullptr;
+};
+
 // The state of a StepContext: the step of one replica while the program's step function adds its nodes to the graph.
 // Its StepContext owns it. Used by one thread.
 struct StepParts {
@@ -52,15 +62,14 @@ struct StepParts {
   WeightStore& weights;
   GraphOptimizer* optimizer;  // null in a step that does not train
   DType compute_dtype;
-  std::vector<Output> x, y;
-  Output sample_weight;
+  StepInputs inputs;
   distribute::ReplicaContext* replica;  // dangling after the program's step function has returned
 
-  // Returns the placeholders that are fed in each run: x..., y..., sample_weight.
+  // Returns the values of a batch: x..., y..., sample_weight.
   std::vector<Output> feeds() const {
-    std::vector<Output> all = x;
-    all.insert(all.end(), y.begin(), y.end());
-    all.push_back(sample_weight);
+    std::vector<Output> all = inputs.x;
+    all.insert(all.end(), inputs.y.begin(), inputs.y.end());
+    all.push_back(inputs.sample_weight);
     return all;
   }
 

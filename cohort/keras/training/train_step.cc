@@ -17,18 +17,20 @@ StepContext::~StepContext() = default;
 
 Graph& StepContext::graph() const { return parts_->weights.graph(); }
 bool StepContext::training() const { return parts_->optimizer != nullptr; }
-const std::vector<Output>& StepContext::x() const { return parts_->x; }
-const std::vector<Output>& StepContext::y() const { return parts_->y; }
-Output StepContext::sample_weight() const { return parts_->sample_weight; }
+const std::vector<Output>& StepContext::x() const { return parts_->inputs.x; }
+const std::vector<Output>& StepContext::y() const { return parts_->inputs.y; }
+Output StepContext::sample_weight() const { return parts_->inputs.sample_weight; }
 void StepContext::ReportLoss(Output loss) { parts_->reported_loss = loss; }
 distribute::ReplicaContext& StepContext::replica() const { return *parts_->replica; }
 void StepContext::AddTarget(Node* node) { parts_->targets.push_back(node); }
 
 std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
+  Output number = parts_->inputs.step;
+  if (training() && !number.valid()) number = parts_->optimizer->iterations().value();
   parts_->instance = std::make_unique<LayerInstance>(
       parts_->weights, LayerInstance::Options{.training = training(),
                                               .compute_dtype = parts_->compute_dtype,
-                                              .step = training() ? parts_->optimizer->iterations().value() : Output(),
+                                              .step = training() ? number : Output(),
                                               .replica = parts_->replica,
                                               .updates = training() ? &parts_->updates : nullptr});
   std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
@@ -129,11 +131,16 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
       throw InvalidArgumentError(StrCat("[keras/model] expected metrics of different names; got two called '",
                                         metric.name, "'; name one of them"));
     }
-    const std::string scope = StrCat(training() ? "train" : "test", "_metrics/", metric.name, "/");
-    for (const MetricState& state : metric.metric->States()) {
-      metric.states.emplace_back(
-          graph(), state.shape, cohort::initializers::Zeros(),
-          ops::VariableOptions{.name = scope + state.name, .trainable = false, .local = true, .dtype = state.dtype});
+    const size_t index = parts_->metrics.size();
+    if (parts_->inputs.metrics != nullptr && index < parts_->inputs.metrics->size()) {
+      metric.states = (*parts_->inputs.metrics)[index].states;
+    } else {
+      const std::string scope = StrCat(training() ? "train" : "test", "_metrics/", metric.name, "/");
+      for (const MetricState& state : metric.metric->States()) {
+        metric.states.emplace_back(
+            graph(), state.shape, cohort::initializers::Zeros(),
+            ops::VariableOptions{.name = scope + state.name, .trainable = false, .local = true, .dtype = state.dtype});
+      }
     }
     AddTarget(metric.metric->Update(metric.states, y_true, y_pred[wanted.output],
                                     wanted.weighted ? sample_weight() : Output()));

@@ -230,7 +230,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   Batches batches = TrainingBatches(data, options, first_pass);
   const std::unique_ptr<Batches> validation = ValidationBatches(validation_data, options);
   ExpectAgreement(batches, validation.get(), options);
-  const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs());
+  const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs(), batches.of_workers());
   engine().ExpectEqualReplicas();
   if (options.signal_check && !signal_checked_ && !is_remote()) {
     ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
@@ -290,7 +290,7 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
 }
 
 Logs Trainer::RunTest(Batches& batches, Callback& callbacks, const std::string& where) {
-  const StepFunction& step = state_->Step(/*training=*/false, batches.y_specs());
+  const StepFunction& step = state_->Step(/*training=*/false, batches.y_specs(), batches.of_workers());
   callbacks.OnTestBegin();
   batches.StartEpoch();
   int64_t steps = 0;

@@ -80,6 +80,8 @@ class Trainer final : public CallbackHost {
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
   Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
   FitProgress& RunningFit(const char* caller) const;
+  // With a ParameterServerStrategy: logs how many steps of an earlier program are lost. `where` names the backup.
+  void ReportLostSteps(bool restored, const std::string& where) const;
   // Returns the state variables of the training's metrics.
   std::vector<ops::Variable> MetricVariables() const;
 

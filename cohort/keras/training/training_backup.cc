@@ -4,6 +4,7 @@
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/files/model_saving.h"
@@ -90,13 +91,31 @@ std::string Trainer::BackUpTraining() {
   return EncodeWeights(groups);
 }
 
+void Trainer::ReportLostSteps(bool restored, const std::string& where) const {
+  if (engine().strategy().closure_workers().empty()) return;
+  const std::optional<int64_t> earlier = engine().TakeEarlierIterations();
+  const std::string from = restored ? StrCat("training goes on from step ", engine().Iterations(), " of '", where, "'")
+                                    : StrCat("there is no backup '", where, "', so training begins anew");
+  if (!earlier) {
+    if (restored) LogInfo("keras", "the parameter servers have lost the number of steps, or are new ones; ", from);
+    return;
+  }
+  const int64_t lost = *earlier - (restored ? engine().Iterations() : 0);
+  if (lost <= 0) return LogInfo("keras", "no steps are lost: the parameter servers have made ", *earlier, "; ", from);
+  LogWarning("keras", lost, " steps are lost: an earlier program has made ", *earlier, " on these parameter servers; ",
+             from);
+}
+
 bool Trainer::RestoreTraining(const std::optional<std::string>& backup, const std::string& where) {
   FitProgress& fit = RunningFit("restore");
   const distribute::Strategy& strategy = engine().strategy();
   strategy.meeting().ExpectAgreement(StrCat("[keras/restore] expected all workers to find the chief's backup as '",
                                             where, "', on a disk that they share or copied to each of them"),
                                      {{"backup", Describe(backup)}});
-  if (!backup) return false;
+  if (!backup) {
+    ReportLostSteps(/*restored=*/false, where);
+    return false;
+  }
   const std::vector<WeightGroup> groups = DecodeWeights(*backup, StrCat("'", where, "'"));
   std::map<std::string, const std::vector<Tensor>*> values;
   for (const WeightGroup& group : groups) values[group.path] = &group.values;
@@ -139,6 +158,7 @@ bool Trainer::RestoreTraining(const std::optional<std::string>& backup, const st
     if (state.empty() || state[0].dtype() != DType::kUint8) refuse("states of callbacks");
     fit.restored_states->push_back({std::string(BytesOf(state[0])), {state.begin() + 1, state.end()}});
   }
+  ReportLostSteps(/*restored=*/true, where);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,43 +13,42 @@
 
 namespace cohort {
 
-// A StepRun makes it at its first step of a closure, and owns it. One thread at a time calls its functions, but any
-// thread may call UndoAddition. The text by which AppliedUpdates knows an update says which op changes which resources,
-// and how many equal updates the step has made before: it does not depend on the names of nodes, which differ between
-// the workers' copies of a function.
+// A StepRun makes it at its first step of a closure, and owns it. The runs of the functions that the step calls share
+// it. Thread-safe. The text by which AppliedUpdates knows an update says inside of which calls it is made, which op
+// changes which resources, and how many equal updates the step has come to before. It does not depend on the names of
+// nodes and functions, which differ between the workers' copies of a closure's function. If two loops of one step that
+// make equal updates of one variable run at the same time, the order of these updates is not defined. A further attempt
+// then makes as many of them as were missing, but perhaps with the other loop's values.
 class ClosureUpdates {
  public:
   explicit ClosureUpdates(AppliedUpdates& applied) : applied_(applied) {}
 
   // A new step of a closure begins.
-  void BeginStep(const ClosureId& closure) {
-    closure_ = closure;
-    made_.clear();
-    begun_.clear();
-    MutexLock lock(mu_);
-    additions_.clear();
-  }
-  // Returns whether the update of the node has to be made; see AppliedUpdates::Begin.
-  bool Begin(const Node& node, const KernelContext& context);
-  // The same for a node that adds to a resource (OpDef::AddsToResource), whose kernel may wait.
+  void BeginStep(const ClosureId& closure) COHORT_EXCLUDES(mu_);
+  // Returns the text of the node's update if the update has to be made (see AppliedUpdates::Begin), and otherwise
+  // nullopt.
+  std::optional<std::string> Begin(const Node& node, const KernelContext& context) COHORT_EXCLUDES(mu_);
+  // The update, for which Begin has returned `update`, has failed.
+  void Undo(const std::string& update) COHORT_EXCLUDES(mu_);
+  // Only the first `applied` updates for which Begin has returned a text were made; the others have failed.
+  void UndoAfter(size_t applied) COHORT_EXCLUDES(mu_);
+  // Returns whether the addition of a node that adds to a resource (OpDef::AddsToResource), whose kernel may wait, has to
+  // be made.
   bool BeginAddition(const Node& node, const KernelContext& context) COHORT_EXCLUDES(mu_);
-  // The addition has failed. Does nothing if BeginAddition has returned false, or was not called.
-  void UndoAddition(const Node& node) COHORT_EXCLUDES(mu_);
-  // Only the first `applied` updates for which Begin has returned true were made; the others have failed.
-  void UndoAfter(size_t applied);
-  // The latest of these updates has failed.
-  void UndoLatest() { UndoAfter(begun_.size() - 1); }
+  // The addition that the node has begun inside of the call `caller` has failed. Does nothing if BeginAddition has
+  // returned false, or was not called.
+  void UndoAddition(const Node& node, const CallFrame* caller) COHORT_EXCLUDES(mu_);
 
  private:
-  // Returns the text of an update that the step comes to now.
-  std::string TextOf(const Node& node, const KernelContext& context);
+  // Counts the update or addition of the node. Returns its text if it has to be made.
+  std::optional<std::string> Count(const Node& node, const KernelContext& context) COHORT_REQUIRES(mu_);
 
   AppliedUpdates& applied_;
-  ClosureId closure_;
-  std::map<std::string, int> made_;  // how many updates of an op on a variable the step has come to
   Mutex mu_;
-  std::map<const Node*, std::string> additions_ COHORT_GUARDED_BY(mu_);
-  std::vector<std::string> begun_;  // the updates for which Begin has returned true
+  ClosureId closure_ COHORT_GUARDED_BY(mu_);
+  std::map<std::string, int> made_ COHORT_GUARDED_BY(mu_);  // how many updates of a text the step has come to
+  std::vector<std::string> begun_ COHORT_GUARDED_BY(mu_);   // the updates for which Begin has returned a text
+  std::map<std::pair<const Node*, const CallFrame*>, std::string> additions_ COHORT_GUARDED_BY(mu_);
 };
 
 }  // namespace cohort

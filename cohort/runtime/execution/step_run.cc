@@ -33,21 +33,26 @@ StepRun::~StepRun() = default;
 
 void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
   step_ = &step;
-  if (plan_.on_streams && step.error == nullptr) {
-    error_.Reset();
+  ends_on_stream_ = plan_.on_streams && step.error == nullptr;
+  const bool begins_closure = step.closure.valid() && step.closure_updates == nullptr;
+  if (ends_on_stream_ || begins_closure) {
     own_step_ = step;
-    own_step_.error = &error_;
     step_ = &own_step_;
   }
-  mode_ = mode;
-  if (step.closure.valid()) {
+  if (ends_on_stream_) {
+    error_.Reset();
+    own_step_.error = &error_;
+  }
+  if (begins_closure) {
     if (closure_updates_ == nullptr) {
       closure_updates_ = std::make_unique<ClosureUpdates>(device_.task().applied_updates);
     }
     closure_updates_->BeginStep(step.closure);
+    own_step_.closure_updates = closure_updates_.get();
   }
   if (step.trace != nullptr) [[unlikely]]
     trace_ = std::make_unique<RunTrace>(plan_);
+  mode_ = mode;
   gate_.Begin(plan_.update_nodes, step.in_update_gate);
   memory_ = WantsArena(step) ? static_cast<Allocator*>(&arena_) : &device_.allocator();
   if (!uses_.empty()) std::memcpy(uses_.data(), plan_.initial_uses.data(), uses_.size() * sizeof(int32_t));
@@ -93,9 +98,7 @@ bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
 
 void StepRun::ComputeNode(const PlanNode& node, KernelContext& context) {
   if (node.updates) {
-    // The body of a function may make an update several times, so a closure may repeat those.
-    const bool once = step_->closure.valid() && step_->caller == nullptr && node.num_outputs == 0;
-    once ? ComputeOnce(node, context) : ComputeUpdate(node, context);
+    step_->closure_updates != nullptr ? ComputeOnce(node, context) : ComputeUpdate(node, context);
   } else {
     node.kernel->Compute(context);
   }
@@ -107,19 +110,19 @@ void StepRun::ComputeNode(const PlanNode& node, KernelContext& context) {
 }
 
 void StepRun::ComputeOnce(const PlanNode& node, KernelContext& context) {
-  if (!closure_updates_->Begin(*node.node, context)) return;
+  const std::optional<std::string> update = step_->closure_updates->Begin(*node.node, context);
+  if (!update) return;
   try {
     ComputeUpdate(node, context);
   } catch (...) {
-    closure_updates_->UndoLatest();
+    step_->closure_updates->Undo(*update);
     throw;
   }
 }
 
 bool StepRun::BeginAddition(const PlanNode& node, const KernelContext& context) {
-  // As for updates, the body of a function may make an addition several times.
-  if (step_->caller != nullptr || !node.node->op().adds_to_resource()) return false;
-  return !closure_updates_->BeginAddition(*node.node, context);
+  if (!node.node->op().adds_to_resource()) return false;
+  return !step_->closure_updates->BeginAddition(*node.node, context);
 }
 
 void StepRun::ComputeUpdate(const PlanNode& node, KernelContext& context) {
@@ -233,8 +236,8 @@ Status StepRun::CloseStep() {
     trace_.reset();
   }
   // On a stream, no update behind an error is applied.
-  if (step_->closure.valid() && EndsOnStream() && error_.set()) {
-    closure_updates_->UndoAfter(static_cast<size_t>(error_.updates_applied()));
+  if (step_->closure_updates != nullptr && EndsOnStream() && error_.set()) {
+    step_->closure_updates->UndoAfter(static_cast<size_t>(error_.updates_applied()));
   }
   Status status;
   {

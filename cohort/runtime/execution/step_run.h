@@ -73,7 +73,7 @@ class StepRun {
     return step_->closure.valid() && BeginAddition(node, context);
   }
   void UndoAddition(const PlanNode& node) {
-    if (step_->closure.valid()) closure_updates_->UndoAddition(*node.node);
+    if (step_->closure_updates != nullptr) step_->closure_updates->UndoAddition(*node.node, step_->caller);
   }
   KernelContext ContextOf(const PlanNode& node) {
     return {*node.node,  device_, *step_, slots_.data(), plan_.InputSlots(node), slots_.data() + node.output_begin,
@@ -90,7 +90,7 @@ class StepRun {
   void EnteredGate(const PlanNode& node);
   // Returns whether the step must wait for the device before CloseStep. It must if the device has streams, but not if
   // the step is a function's body: then the step that calls the function waits.
-  bool EndsOnStream() const { return step_ == &own_step_; }
+  bool EndsOnStream() const { return ends_on_stream_; }
   // Waits until the work that the step has enqueued has run. If this work has reported an error, or the device has
   // failed, the step fails with that error. Requires: EndsOnStream().
   void WaitForStream();
@@ -134,7 +134,8 @@ class StepRun {
 
   std::unique_ptr<RunTrace> trace_;  // null if the step is not traced
 
-  StepInfo own_step_;  // on streams: a copy of the step's info that points to error_
+  bool ends_on_stream_ = false;
+  StepInfo own_step_;  // a copy of the step's info that points to error_ (on streams) or to closure_updates_
   StepError error_;
 };
 

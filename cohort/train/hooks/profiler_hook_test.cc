@@ -187,7 +187,6 @@ TEST(ProfilerHookTest, WritesATimelineEveryNthStep) {
       MonitoredTrainingSession(model.graph, {.hooks = {std::make_shared<ProfilerHook>(ProfilerHook::Options{
                                                  .every = {.steps = 3}, .output_dir = folder.path()})}});
   for (int i = 0; i < 8; ++i) session.Run(model.feeds(), {}, {model.train});
-  session.Close();
   // As in TensorFlow: counted from the step before the first run.
   EXPECT_THAT(FilesOf(folder.path()), UnorderedElementsAre("timeline-3.json", "timeline-6.json"));
   const Timeline timeline(ReadFile(folder / "timeline-6.json"));
@@ -196,6 +195,11 @@ TEST(ProfilerHookTest, WritesATimelineEveryNthStep) {
   EXPECT_EQ(timeline.RowsOf(model.train->name()).size(), 1u);
   EXPECT_FALSE(timeline.arrow_begins.empty());
   EXPECT_TRUE(timeline.memory.empty());
+  // The program may ask, too.
+  const RunResults results = session.Run(model.feeds(), {model.square}, {}, {.trace_level = TraceLevel::kFullTrace});
+  EXPECT_EQ(results.size(), 1u);
+  EXPECT_EQ(results.run_metadata().step_stats.dev_stats.size(), 1u);
+  session.Close();
 }
 
 TEST(ProfilerHookTest, RefusesBadOptions) {

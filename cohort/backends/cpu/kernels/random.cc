@@ -1,6 +1,7 @@
 // Random ops. A distribution makes a group of numbers from the Philox generator. Group g uses the generator at a fixed
 // position, so that threads may make groups in any order and the numbers equal those of TensorFlow's CPU kernels.
 // Stateful kernels own a generator that advances (GuardedPhilox); stateless kernels get a seed.
+#include <map>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -136,33 +137,47 @@ void FillWith(const D& distribution, const Philox& start, Tensor& out, int threa
                  kCostOfGroup);
 }
 
-// A generator that advances. Its lock allows several steps to draw at the same time.
+// A generator that advances from step to step. In a step of a closure it begins anew, at a place that follows from the
+// closure's number, so that a further attempt of the closure draws the same numbers. Its lock allows several steps to
+// draw at the same time.
 class GuardedPhilox {
  public:
-  explicit GuardedPhilox(const KernelConstruction& c) {
-    auto seed = static_cast<uint64_t>(c.attr<int64_t>("seed"));
-    auto seed2 = static_cast<uint64_t>(c.attr<int64_t>("seed2"));
-    if (seed == 0 && seed2 == 0) {
+  explicit GuardedPhilox(const KernelConstruction& c)
+      : seed_(static_cast<uint64_t>(c.attr<int64_t>("seed"))), seed2_(static_cast<uint64_t>(c.attr<int64_t>("seed2"))) {
+    if (seed_ == 0 && seed2_ == 0) {
       std::random_device random;
-      seed = uint64_t{random()} << 32 | random();
-      seed2 = uint64_t{random()} << 32 | random();
+      seed_ = uint64_t{random()} << 32 | random();
+      seed2_ = uint64_t{random()} << 32 | random();
     }
     MutexLock lock(mu_);
-    philox_ = Philox(seed, seed2);
+    philox_ = Philox(seed_, seed2_);
   }
-  // Returns the generator. The next call gets it `calls` further on.
-  Philox Reserve(int64_t calls) {
+  // Returns the generator for the step. The next call gets it `calls` further on.
+  Philox Reserve(const KernelContext& ctx, int64_t calls) {
+    const StepInfo& step = ctx.step();
     MutexLock lock(mu_);
-    const Philox now = philox_;
-    philox_.Skip(static_cast<uint64_t>(calls));
+    Philox* philox = &philox_;
+    if (step.closure.valid()) {
+      const Philox first = Philox::FromStatelessSeed(seed_ ^ seed2_ << 32, static_cast<uint64_t>(step.closure.number));
+      if (of_steps_.size() > kSteps) of_steps_.erase(of_steps_.begin());
+      philox = &of_steps_.try_emplace(step.step_id, first).first->second;
+    }
+    const Philox now = *philox;
+    philox->Skip(static_cast<uint64_t>(calls));
     return now;
   }
   // Reserves 256 calls for each number, as TensorFlow does.
-  Philox ReserveFor(int64_t numbers) { return Reserve(numbers * 256); }
+  Philox ReserveFor(const KernelContext& ctx, int64_t numbers) { return Reserve(ctx, numbers * 256); }
 
  private:
+  // The most steps of closures that are remembered; a worker runs far fewer at the same time.
+  static constexpr size_t kSteps = 1024;
+
+  uint64_t seed_;
+  uint64_t seed2_;
   Mutex mu_;
   Philox philox_ COHORT_GUARDED_BY(mu_);
+  std::map<int64_t, Philox> of_steps_ COHORT_GUARDED_BY(mu_);  // of closures; by number of the step
 };
 
 int64_t IntegerAt(const Tensor& tensor, int64_t i) {
@@ -206,7 +221,7 @@ class StatefulKernel final : public OpKernel {
   explicit StatefulKernel(const KernelConstruction& c) : philox_(c), fill_(PickFill<D>(c)) {}
   void Compute(KernelContext& ctx) override {
     Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
-    fill_(philox_.ReserveFor(out.num_elements()), out, ctx.num_threads());
+    fill_(philox_.ReserveFor(ctx, out.num_elements()), out, ctx.num_threads());
   }
 
  private:
@@ -245,7 +260,7 @@ class StatefulIntKernel final : public OpKernel {
   void Compute(KernelContext& ctx) override {
     Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
     if (out.num_elements() == 0) return;
-    fill_(philox_.ReserveFor(out.num_elements()), ctx.input(1), ctx.input(2), out, ctx.num_threads());
+    fill_(philox_.ReserveFor(ctx, out.num_elements()), ctx.input(1), ctx.input(2), out, ctx.num_threads());
   }
 
  private:
@@ -282,7 +297,7 @@ class ShuffleKernel final : public OpKernel {
       ctx.SetOutput(0, value);
       return;
     }
-    PhiloxWords words(philox_.Reserve((rows + Philox::kWords - 1) / Philox::kWords));
+    PhiloxWords words(philox_.Reserve(ctx, (rows + Philox::kWords - 1) / Philox::kWords));
     std::vector<int64_t> order(static_cast<size_t>(rows));
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
     for (size_t i = 0; i + 1 < order.size(); ++i) {

@@ -1,0 +1,91 @@
+// A task of a training with parameter servers. parameter_server_fit_chaos_test kills, freezes and restarts it.
+// TF_CONFIG says which task it is. Workers and parameter servers serve. The chief trains:
+//   ps_fit_task BACKUP_DIR STEPS_PER_EPOCH
+// It prints "epoch N" when an epoch begins, "seen N" with the number of examples that an epoch's metric has counted
+// when it ends, and "end N" with the number of updates at the end.
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/distribute/strategies.h"
+#include "cohort/keras/keras.h"
+#include "cohort/ops/array.h"
+#include "cohort/registration.h"
+
+namespace cohort {
+namespace {
+
+constexpr int64_t kBatch = 4;
+constexpr int kEpochs = 4;
+
+// Counts examples.
+class Seen final : public keras::Metric {
+ public:
+  Seen() : Metric("seen") {}
+  std::vector<keras::MetricState> States() const override { return {{"count", Shape()}}; }
+  std::vector<Output> Increments(const Output& y_true, const Output&, const Output&) const override {
+    return {ops::Cast(ops::Size(y_true, DType::kInt64), DType::kFloat64)};
+  }
+  Output Result(const std::vector<Output>& states) const override { return states.at(0); }
+};
+
+ServerOptions OfServer() {
+  ServerOptions server;
+  server.heartbeat_interval = std::chrono::milliseconds(300);
+  server.silence_limit = std::chrono::milliseconds(1500);
+  server.orphan_timeout = std::chrono::minutes(10);
+  server.config.intra_op_parallelism_threads = 1;
+  return server;
+}
+
+void Fit(const TFConfigClusterResolver& resolver, const std::string& backup_dir, int64_t steps_per_epoch) {
+  const auto strategy = distribute::ParameterServerStrategy(
+      resolver, nullptr, {.server = OfServer(), .ps_timeout = std::chrono::seconds(5)});
+  Tensor x(DType::kFloat32, Shape{32, 6}), y(DType::kFloat32, Shape{32, 1});
+  for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = static_cast<float>((i * 7919) % 101 - 50) / 50.0f;
+  for (int64_t i = 0; i < y.num_elements(); ++i) y.data<float>()[i] = x.data<float>()[6 * i] * 0.5f;
+  keras::Sequential model(
+      {keras::Input(Shape{6}), keras::Dense(16, {.activation = "tanh"}), keras::Dropout(0.1), keras::Dense(1)},
+      {.seed = 3, .strategy = strategy});
+  model.Compile({.optimizer = keras::Adam({.learning_rate = 0.01}),
+                 .loss = "mse",
+                 .metrics = {keras::MetricArgument(std::make_shared<Seen>())}});
+  model.Fit(data::Dataset::FromTensorSlices({x, y}).Shuffle(32).Repeat().Batch(kBatch),
+            {.epochs = kEpochs,
+             .verbose = 0,
+             .callbacks = {keras::BackupAndRestore({.backup_dir = backup_dir}),
+                           keras::LambdaCallback(
+                               {.on_epoch_begin = [](int epoch) { std::cout << "epoch " << epoch << std::endl; },
+                                .on_epoch_end =
+                                    [](int, keras::Logs& logs) {
+                                      std::cout << "seen " << keras::FindLog(logs, "seen").value() << std::endl;
+                                    }})},
+             .steps_per_epoch = steps_per_epoch});
+  std::cout << "end " << model.Iterations() << std::endl;
+  strategy->server()->AnnounceDone();
+}
+
+void Run(const std::string& backup_dir, int64_t steps_per_epoch) {
+  const TFConfigClusterResolver resolver;
+  std::cout << "begins" << std::endl;
+  if (resolver.task_type() == "chief") return Fit(resolver, backup_dir, steps_per_epoch);
+  Server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(0), OfServer()).Join();
+}
+
+}  // namespace
+}  // namespace cohort
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  try {
+    cohort::RegisterAll();
+    cohort::Run(argv[1], std::atoll(argv[2]));
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "ps_fit_task: " << error.what() << std::endl;
+    return 1;
+  }
+}
