@@ -60,12 +60,8 @@ void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
     parts[p].task->StartStep(
         parts[p].key, start_of_parts_, std::move(args), mode,
         [self, p](const Status& status, std::vector<Tensor> rets) { self->PartDone(p, status, std::move(rets)); });
-    // A part that has failed in the meantime may have cancelled this part before it was started.
-    if (p > 0) {
-      if (const Status failure = Failure(); !failure.ok()) {
-        parts[p].task->CancelStep(parts[p].key, step_, failure);
-      }
-    }
+    // A part that has failed in the meantime, or another thread, may have cancelled this part before it was started.
+    if (const Status failure = Failure(); !failure.ok()) parts[p].task->CancelStep(parts[p].key, step_, failure);
   }
 }
 

@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <fstream>
 
 #include "cohort/core/error.h"
@@ -46,6 +48,41 @@ TEST(EventTest, KnownBytes) {
       "loss\x15\0\0\0\x3f\x35\xf1\x32\xef",
       42);
   EXPECT_EQ(ReadFile(writer.path()), version + scalar);
+}
+
+// Limits the size of files that this process writes.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &saved_);
+    rlimit limit = saved_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() { setrlimit(RLIMIT_FSIZE, &saved_); }
+
+ private:
+  rlimit saved_{};
+};
+
+TEST(EventTest, AFullDiskLosesEventsAndThrowsNothing) {
+  const testing::TempFolder folder;
+  EventWriter writer(folder / "new", FixedClock());
+  writer.Scalar("loss", 0.5f, 1);
+  writer.Flush();
+  ::testing::internal::CaptureStderr();
+  {
+    const FileLimit limit(100);
+    for (int step = 2; step < 50; ++step) writer.Scalar("loss", 0.5f, step);
+    writer.Flush();
+  }
+  writer.Scalar("loss", 0.5f, 50);
+  writer.Close();
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("events of " + writer.path() + " are lost from now on"));
+  EXPECT_EQ(said.find("are lost", said.find("are lost") + 1), std::string::npos) << "it is said once";
+  EXPECT_THROW(writer.Scalar("loss", 0.5f, 51), FailedPreconditionError);
 }
 
 TEST(EventTest, WhatIsWrittenIsRead) {

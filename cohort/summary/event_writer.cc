@@ -35,15 +35,21 @@ EventWriter::EventWriter(const std::string& dir, Options options)
     : options_(std::move(options)), path_(ChoosePath(dir)), writer_(std::make_unique<RecordWriter>(path_)) {
   proto::Event version = NewEvent(Now(), 0);
   version.set_file_version(kFileVersion);
-  Write(version.SerializeAsString());
-  Flush();
+  MutexLock lock(mu_);
+  writer_->Write(version.SerializeAsString());
+  writer_->Flush();
+  last_flush_ = std::chrono::steady_clock::now();
 }
 
-EventWriter::~EventWriter() {
+EventWriter::~EventWriter() { Close(); }
+
+void EventWriter::TryToWrite(const std::function<void()>& write) {
+  if (lost_) return;
   try {
-    Close();
+    write();
   } catch (const Error& error) {
-    LogWarning("summary", "events are lost: ", error.what());
+    lost_ = true;
+    LogWarning("summary", "events of ", path_, " are lost from now on: ", error.what());
   }
 }
 
@@ -69,7 +75,7 @@ std::string EventWriter::ChoosePath(const std::string& dir) const {
 void EventWriter::Write(const std::string& event) {
   MutexLock lock(mu_);
   if (writer_ == nullptr) throw FailedPreconditionError(StrCat("[summary] the event file ", path_, " is closed"));
-  writer_->Write(event);
+  TryToWrite([&]() COHORT_NO_THREAD_SAFETY_ANALYSIS { writer_->Write(event); });
   ++waiting_;
   const auto age = std::chrono::steady_clock::now() - last_flush_;
   if (waiting_ >= options_.max_queue || age >= options_.flush_interval) FlushLocked();
@@ -78,7 +84,7 @@ void EventWriter::Write(const std::string& event) {
 void EventWriter::FlushLocked() {
   waiting_ = 0;
   last_flush_ = std::chrono::steady_clock::now();
-  writer_->Flush();
+  TryToWrite([&]() COHORT_NO_THREAD_SAFETY_ANALYSIS { writer_->Flush(); });
 }
 
 void EventWriter::Flush() {
@@ -91,7 +97,7 @@ void EventWriter::Close() {
   MutexLock lock(mu_);
   if (writer_ == nullptr) return;
   const std::unique_ptr<RecordWriter> writer = std::move(writer_);
-  writer->Close();
+  TryToWrite([&] { writer->Close(); });
 }
 
 void EventWriter::Scalar(std::string_view tag, float value, int64_t step) { Summary(ScalarSummary(tag, value), step); }

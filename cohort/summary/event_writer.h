@@ -20,8 +20,10 @@ enum class SessionStatus { kStart = 1, kStop = 2, kCheckpoint = 3 };
 
 // Writes one event file. The caller owns it; the destructor closes the file. Thread-safe. Events wait in a buffer. They
 // are written to the file by Flush() and Close(). A call that adds an event writes them too, if `max_queue` events are
-// then waiting or `flush_interval` has passed since the last flush. No thread flushes in the background. Every call
-// that writes to the file throws the errors of core/file.h.
+// then waiting or `flush_interval` has passed since the last flush. No thread flushes in the background. The
+// constructor throws the errors of core/file.h. If a later call cannot write, for example because the disk is full, it
+// logs a warning, and these and all later events are lost: a training must not end because its events cannot be
+// written.
 class COHORT_EXPORT EventWriter {
  public:
   struct Options {
@@ -63,11 +65,14 @@ class COHORT_EXPORT EventWriter {
   std::string ChoosePath(const std::string& dir) const;
   void Write(const std::string& event) COHORT_EXCLUDES(mu_);
   void FlushLocked() COHORT_REQUIRES(mu_);
+  // Calls `write`. After an error no event is written any more.
+  void TryToWrite(const std::function<void()>& write) COHORT_REQUIRES(mu_);
 
   const Options options_;
   const std::string path_;
   Mutex mu_;
   std::unique_ptr<RecordWriter> writer_ COHORT_GUARDED_BY(mu_);  // null after Close
+  bool lost_ COHORT_GUARDED_BY(mu_) = false;                     // true after an error
   int waiting_ COHORT_GUARDED_BY(mu_) = 0;
   std::chrono::steady_clock::time_point last_flush_ COHORT_GUARDED_BY(mu_);
 };

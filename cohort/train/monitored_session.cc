@@ -64,6 +64,12 @@ MonitoredSession::MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator>
       options_(std::move(options)),
       id_(NewIncarnation()),
       exceptions_before_(std::uncaught_exceptions()) {
+  if (options_.stops_on_sigterm) {
+    stop_signal_.emplace([this] {
+      signalled_ = true;
+      if (creating_) coordinator_.RequestStop();
+    });
+  }
   for (const auto& hook : options_.hooks) {
     if (hook == nullptr) throw InvalidArgumentError("[monitored session] expected hooks; got a null pointer");
     CallHook(*hook, "Begin", [&] { hook->Begin(graph); });
@@ -92,7 +98,6 @@ void MonitoredSession::CreateOnce() {
 
 void MonitoredSession::Create() {
   creating_ = true;
-  if (signalled_) coordinator_.RequestStop();
   const Clock::time_point deadline = DeadlineAfter(creator_->options().max_wait);
   std::chrono::milliseconds pause = kFirstRetry;
   for (;;) {
@@ -110,6 +115,7 @@ void MonitoredSession::Create() {
       }
       LogWarning(kLog, "no session could be made; the next try is in ", SecondsOf(pause), " s: ", error.what());
     }
+    if (signalled_) coordinator_.RequestStop();
     if (coordinator_.WaitForStop(Clock::now() + pause)) {
       throw CancelledError("[monitored session] asked to stop while a session was made");
     }
@@ -242,8 +248,11 @@ void MonitoredSession::RunUntilStop(const std::function<void(MonitoredSession&)>
 
 bool MonitoredSession::should_stop() {
   if (closed_) return true;
-  if (signalled_) coordinator_.RequestStop();
-  if (!coordinator_.should_stop()) return false;
+  if (!coordinator_.should_stop()) {
+    if (!signalled_) return false;
+    stopped_by_signal_ = true;
+    coordinator_.RequestStop();
+  }
   if (const std::exception_ptr error = coordinator_.exception()) std::rethrow_exception(error);
   return true;
 }
@@ -280,7 +289,7 @@ void MonitoredSession::Finish(bool clean) {
   }
   if (failure != nullptr) std::rethrow_exception(failure);
   Server* server = creator_->options().server;
-  if (creator_->is_chief() && server != nullptr && !StopSignal::Received()) server->AnnounceDone();
+  if (creator_->is_chief() && server != nullptr && !stopped_by_signal_) server->AnnounceDone();
 }
 
 }  // namespace cohort::train

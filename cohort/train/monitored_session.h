@@ -37,7 +37,7 @@ struct COHORT_EXPORT SessionCreatorOptions {
   std::shared_ptr<Scaffold> scaffold;  // null: a Scaffold with the defaults
   std::string master;                  // the target of the session; "": devices of this process
   SessionConfig config;
-  std::string checkpoint_dir;  // the chief restores the newest checkpoint of this folder; "": nothing is restored
+  std::string checkpoint_dir;      // the chief restores the newest checkpoint of this folder; "": nothing is restored
   bool allow_mixed_steps = false;  // see PrepareOptions
   // The longest wait of a worker for the chief, and of a recovery for tasks that are lost.
   std::chrono::milliseconds max_wait = std::chrono::hours(2);
@@ -54,7 +54,8 @@ struct COHORT_EXPORT SessionCreatorOptions {
 class COHORT_EXPORT SessionCreator {
  public:
   // Adds two things to `graph`, if there is a master, beside the global step: a TrainingMarker, and the record
-  // (TrainingRecord), which says which session is the chief's, and what it trains. Requires: the graph is not finalized.
+  // (TrainingRecord), which says which session is the chief's, and what it trains. Requires: the graph is not
+  // finalized.
   SessionCreator(Graph& graph, SessionCreatorOptions options);
   virtual ~SessionCreator();
 
@@ -111,6 +112,9 @@ struct COHORT_EXPORT MonitoredSessionOptions {
   std::vector<std::shared_ptr<SessionRunHook>> hooks;
   // false: an AbortedError or UnavailableError ends the session (TensorFlow's SingularMonitoredSession).
   bool recover = true;
+  // true: SIGTERM ends the loop in good order, see StopSignal. For sessions that train; an evaluation of a part of the
+  // data would be wrong.
+  bool stops_on_sigterm = false;
   // Whether this process writes checkpoints or summaries; the scaffold then has a saver and a summary op.
   bool writes = false;
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait for the coordinator's threads
@@ -168,8 +172,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // that a thread of the coordinator had.
   bool should_stop();
   // Calls End of all hooks, stops the coordinator's threads, and closes the session. The chief then calls AnnounceDone
-  // of its server, unless SIGTERM has ended the loop. Throws what a hook or a thread of the coordinator throws; the session is closed nevertheless. A
-  // second call does nothing.
+  // of its server, unless SIGTERM has ended the loop. Throws what a hook or a thread of the coordinator throws; the
+  // session is closed nevertheless. A second call does nothing.
   void Close();
 
   const Graph& graph() const { return graph_; }
@@ -204,10 +208,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // which should_stop looks at. But it ends the waits of Create.
   std::atomic<bool> signalled_ = false;
   std::atomic<bool> creating_ = false;
-  const StopSignal stop_signal_{[this] {
-    signalled_ = true;
-    if (creating_) coordinator_.RequestStop();
-  }};
+  bool stopped_by_signal_ = false;
+  std::optional<StopSignal> stop_signal_;
 };
 
 // The arguments of MonitoredTrainingSession, with TensorFlow's names and defaults.

@@ -93,7 +93,7 @@ MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingS
       .max_wait = options.max_wait,
       .chief_wait = options.chief_wait,
       .server = options.server};
-  MonitoredSessionOptions session{.hooks = {}, .stop_grace = options.stop_grace};
+  MonitoredSessionOptions session{.hooks = {}, .stops_on_sigterm = true, .stop_grace = options.stop_grace};
   if (!options.is_chief) {
     AddInputHook(graph, options, &session.hooks);
     session.hooks.insert(session.hooks.end(), options.hooks.begin(), options.hooks.end());

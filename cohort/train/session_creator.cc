@@ -20,7 +20,7 @@ SessionCreator::SessionCreator(Graph& graph, SessionCreatorOptions options) : op
   options_.config.connect_timeout = std::min(options_.config.connect_timeout, options_.max_wait);
   if (options_.master.empty()) return;  // without a master no variable outlives its session
   marker_ = TrainingMarker(graph);
-  if (marker_.valid()) record_ = std::make_unique<TrainingRecord>(graph);
+  if (marker_.valid()) record_ = std::make_unique<TrainingRecord>(graph, marker_.device());
 }
 
 SessionCreator::~SessionCreator() = default;

@@ -165,6 +165,11 @@ PreparedSession SessionManager::PrepareSession(const std::string& target, const 
   }
   RunLocalInit(*session, restored.empty() ? "init_op" : "restoring " + restored);
   LogMissing(found.missing, restored, mixed);
+  if (options.allow_mixed_steps && !mixed && !restored.empty()) {
+    LogWarning("session manager",
+               "allow_mixed_steps has no effect: it is not known which variables are of this training, ",
+               "because the task of the global step was started again. All were restored from ", restored);
+  }
   if (!restored.empty() && !mixed) {
     const int64_t step = scaffold_.Step(*session);
     LogInfo("session manager", "Training goes on at step ", step, " of ", restored,

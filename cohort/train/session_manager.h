@@ -45,7 +45,8 @@ struct COHORT_EXPORT PrepareOptions {
   bool restore = true;               // false: nothing is restored, and the checkpoints stay as they are
   bool wait_for_checkpoint = false;  // true: wait until checkpoint_dir has a checkpoint (not if `restore` is false)
   // true: if only some variables have lost their values, because their task was started again, restore only these. The
-  // variables are then of different steps. false: restore all.
+  // variables are then of different steps. All are restored nevertheless if the task of the global step was started
+  // again, because the marker lies there. false: restore all.
   bool allow_mixed_steps = false;
   int64_t seen_step = -1;  // the last global step that this process has seen, for the log; -1: none
 };
@@ -67,8 +68,8 @@ class COHORT_EXPORT SessionManager {
 
   // For the chief. Opens a session. If all variables have values, and the marker says that they are of this training,
   // goes on with them (not if `restore` is false). Otherwise restores the newest intact checkpoint and logs how many
-  // steps that costs; if there is none, runs init_op and init_fn. Then runs local_init_op, and gives the marker a new
-  // number. Throws what the session and the saver throw. Throws FailedPreconditionError, with
+  // steps that costs; if there is none, runs init_op and init_fn; and gives the marker a new number. In both cases runs
+  // local_init_op. Throws what the session and the saver throw. Throws FailedPreconditionError, with
   // the names of the variables, if a variable has no value after that. With wait_for_checkpoint, throws
   // DeadlineExceededError if no checkpoint has come within max_wait, and CancelledError if the coordinator is asked to
   // stop during the wait.
@@ -79,9 +80,9 @@ class COHORT_EXPORT SessionManager {
   PreparedSession RecoverSession(const std::string& target, const SessionConfig& config,
                                  const PrepareOptions& options) const;
   // For the other workers. Opens a session, waits until ready_op names no variable except local ones and the marker is
-  // not 0, and runs local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after max_wait.
-  // Throws CancelledError if the coordinator is asked to stop during the wait. Throws what the session and check_chief
-  // throw.
+  // not 0, and runs local_init_op. Throws DeadlineExceededError, with the names of variables without a value, after
+  // max_wait. Throws CancelledError if the coordinator is asked to stop during the wait. Throws what the session and
+  // check_chief throw.
   PreparedSession WaitForSession(const std::string& target, SessionConfig config) const;
   // Runs local_init_op, and checks that every variable has a value. The three functions above call it. `what_ran` says
   // for the error what has run before. Throws FailedPreconditionError, with names, if a variable has no value.
@@ -90,13 +91,12 @@ class COHORT_EXPORT SessionManager {
  private:
   // What the variables were before the chief gave them values.
   struct Found {
-    bool of_this_training = false;  // the marker says so; some may have no value
+    bool of_this_training = false;     // the marker says so; some may have no value
     std::vector<std::string> missing;  // not filled unless of_this_training
     std::optional<int64_t> step;       // the global step, if it has a value
   };
   Found Look(Session& session, const PrepareOptions& options) const;
-  std::string Restore(Session& session, const PrepareOptions& options,
-                      const std::vector<std::string>& only = {}) const;
+  std::string Restore(Session& session, const PrepareOptions& options, const std::vector<std::string>& only = {}) const;
   // Returns why the session cannot begin yet, or "".
   std::string ReasonToWait(Session& session, int64_t* marker) const;
 

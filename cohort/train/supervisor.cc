@@ -81,10 +81,19 @@ std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, c
 
 ManagedSession Supervisor::managed_session(const std::string& target, const SessionConfig& config) {
   coordinator_.Reset();
-  stop_signal_.emplace([this] { coordinator_.RequestStop(); });
-  std::unique_ptr<Session> session = PrepareSession(target, config);
-  if (writes()) StartServices(*session);
-  return ManagedSession(*this, std::move(session));
+  stopped_by_signal_ = false;
+  stop_signal_.emplace([this] {
+    if (!coordinator_.should_stop()) stopped_by_signal_ = true;
+    coordinator_.RequestStop();
+  });
+  try {
+    std::unique_ptr<Session> session = PrepareSession(target, config);
+    if (writes()) StartServices(*session);
+    return ManagedSession(*this, std::move(session));
+  } catch (...) {
+    stop_signal_.reset();
+    throw;
+  }
 }
 
 void Supervisor::StartServices(Session& session) {
@@ -191,7 +200,7 @@ void Supervisor::Finish(std::unique_ptr<Session> session, bool clean) {
     return;
   }
   if (error != nullptr) std::rethrow_exception(error);
-  if (options_.is_chief && options_.server != nullptr && !StopSignal::Received()) options_.server->AnnounceDone();
+  if (options_.is_chief && options_.server != nullptr && !stopped_by_signal_) options_.server->AnnounceDone();
 }
 
 ManagedSession::ManagedSession(Supervisor& supervisor, std::unique_ptr<Session> session)

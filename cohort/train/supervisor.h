@@ -7,6 +7,7 @@
 //   while (!supervisor.should_stop() && step < max_steps) { session->Run(...); }
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -58,8 +59,8 @@ struct COHORT_EXPORT SupervisorOptions {
   std::chrono::milliseconds max_wait = std::chrono::hours(2);      // a worker's longest wait for the chief
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait until the services have ended
   std::string checkpoint_basename = "model.ckpt";
-  // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in a
-  // row end the training. At least 1.
+  // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in
+  // a row end the training. At least 1.
   int max_save_failures = 5;
   // false: start from the initial values even if logdir has checkpoints. The old checkpoints stay as they are. New
   // checkpoints are added, and the state file then lists only the new checkpoints.
@@ -137,6 +138,7 @@ class COHORT_EXPORT Supervisor {
   Graph& graph_;
   SupervisorOptions options_;
   Coordinator coordinator_;
+  std::atomic<bool> stopped_by_signal_ = false;
   std::optional<StopSignal> stop_signal_;  // while there is a session
   Scaffold scaffold_;
   TrainingMarker marker_;  // not valid if no variable has a device
@@ -156,10 +158,10 @@ class COHORT_EXPORT Supervisor {
 // services, waits for them, and closes the session. If they do not end within stop_grace, it cancels their steps. If
 // the block is left normally and no error was reported, the chief does more: before it closes the session, it saves a
 // last checkpoint (TensorFlow saves none here). It saves none if logdir is "" or save_model_interval is 0. After it has
-// closed the session, it calls AnnounceDone of options.server, unless SIGTERM has ended the loop: the training is not done
-// then. Call Close at the end of the block: it throws the error
-// of a service, or the error given to RequestStop. The destructor does the same as Close, but only logs such an error.
-// If the block is left by an exception, that exception continues, nothing is saved, and other errors are logged.
+// closed the session, it calls AnnounceDone of options.server, unless SIGTERM has ended the loop: the training is not
+// done then. Call Close at the end of the block: it throws the error of a service, or the error given to RequestStop.
+// The destructor does the same as Close, but only logs such an error. If the block is left by an exception, that
+// exception continues, nothing is saved, and other errors are logged.
 class [[nodiscard]] COHORT_EXPORT ManagedSession {
  public:
   ~ManagedSession();

@@ -1,6 +1,7 @@
 #include "cohort/train/sync_replicas_hook.h"
 
 #include "cohort/core/error.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -77,6 +78,8 @@ void SyncReplicasHook::AfterCreateSession(Session& session, Coordinator& coordin
 void SyncReplicasHook::End(Session& session) {
   if (close_tokens_ == nullptr) return;
   *ended_ = true;
+  // After SIGTERM the training is not done: the workers wait for a chief that comes back.
+  if (StopSignal::Received()) return;
   session.Run(close_tokens_);
 }
 

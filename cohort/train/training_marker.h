@@ -23,6 +23,8 @@ class COHORT_EXPORT TrainingMarker {
   explicit TrainingMarker(Graph& graph);
 
   bool valid() const { return set_ != nullptr; }
+  // The device on which it lies. Requires: valid().
+  const std::string& device() const { return set_->device(); }
   // Returns the value, or nullopt if nobody has set it. Requires: valid(). Throws what Session::Run throws.
   std::optional<int64_t> Read(Session& session) const;
   // Requires: valid(). Throws what Session::Run throws.
@@ -42,8 +44,8 @@ class COHORT_EXPORT TrainingMarker {
   Output is_set_;  // bool []
   Output fed_;     // int64 []
   Node* set_ = nullptr;
-  int64_t given_ = 0;    // the latest result of NewNumber
-  uint64_t job_ = 0;     // 31 bits of the job and of this marker's place in the program; 0 without COHORT_RUN_ID
+  int64_t given_ = 0;  // the latest result of NewNumber
+  uint64_t job_ = 0;   // 31 bits of the job and of this marker's place in the program; 0 without COHORT_RUN_ID
 };
 
 }  // namespace cohort::train

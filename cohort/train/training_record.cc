@@ -97,7 +97,10 @@ void CheckDevicesOfVariables(const Graph& graph, const std::string& component) {
              "servers"));
 }
 
-TrainingRecord::TrainingRecord(Graph& graph) : graph_(graph) {
+TrainingRecord::TrainingRecord(Graph& graph, const std::string& device) : graph_(graph) {
+  const ControlDependencies none(graph, nullptr);
+  const DeviceScope on_device(graph, device);
+  const NameScope scope(graph, "training_record");
   const Output record = ops::ChiefRecord(graph, "training_record", "record");
   holder_ = ops::Placeholder(graph, DType::kString, Shape{}, "holder");
   description_ = ops::Placeholder(graph, DType::kString, Shape{}, "description");
@@ -108,7 +111,7 @@ TrainingRecord::TrainingRecord(Graph& graph) : graph_(graph) {
 void TrainingRecord::Hold(Session& session, const std::string& task, std::chrono::milliseconds wait) const {
   try {
     session.Run({{holder_, Tensor::Scalar(task)}, {description_, Tensor::Scalar(DescribeTraining(graph_))}}, {},
-                {hold_}, {.timeout = wait});
+                {hold_}, {.timeout = std::max(wait, std::chrono::milliseconds(1))});  // 0 would mean no limit
   } catch (const DeadlineExceededError&) {
     const std::string holder = session.Run(text_.holder).scalar<std::string>();
     if (holder.empty()) throw;

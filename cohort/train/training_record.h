@@ -34,8 +34,8 @@ void CheckDevicesOfVariables(const Graph& graph, const std::string& component);
 // The nodes of a chief record (ops::ChiefRecord) on the device of the global step. A SessionCreator owns it.
 class TrainingRecord {
  public:
-  // Adds the nodes to the graph.
-  explicit TrainingRecord(Graph& graph);
+  // Adds the nodes to the graph, on `device`, which must be the same for all sessions of the training.
+  TrainingRecord(Graph& graph, const std::string& device);
 
   // For the chief. Takes the record for the session, and writes the description into it. Waits at most `wait` for the
   // session that holds the record; afterwards throws AlreadyExistsError, which names its task. Throws what the session

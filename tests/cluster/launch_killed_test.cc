@@ -140,8 +140,8 @@ TEST_F(LaunchKilledTest, SignalsEndAll) {
     program_->Signal(signal);
     EXPECT_EQ(program_->Wait(), 128 + signal);
     ExpectAllEnded();
-    EXPECT_THAT(program_->err(),
-                HasSubstr(std::string("got SIG") + sigabbrev_np(signal) + "; sending SIGTERM to worker/0, worker/1"));
+    EXPECT_THAT(program_->err(), HasSubstr(std::string("got SIG") + sigabbrev_np(signal) +
+                                           "; sending SIGTERM to worker/0, then to worker/1"));
   }
 }
 

@@ -3,7 +3,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -78,6 +80,10 @@ void SetToken(const std::string& token, Environment* current) {
 }
 
 void SetRunId(const std::string& id, Environment* current) { current->emplace("COHORT_RUN_ID", id); }
+
+void SetStopGrace(std::chrono::duration<double> grace, Environment* current) {
+  current->emplace("COHORT_STOP_GRACE", StrCat(std::max(1, static_cast<int>(std::ceil(grace.count())))));
+}
 
 void SetLineBuffering(Environment* current) { current->emplace("COHORT_LINE_BUFFERED", "1"); }
 

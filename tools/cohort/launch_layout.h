@@ -1,6 +1,7 @@
 // Says which tasks a local cluster has, and makes the environment of each task. The functions have no side effects.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,6 +55,9 @@ void SetToken(const std::string& token, Environment* current);
 // Sets COHORT_RUN_ID to `id` unless `current` has it. By it a chief that is started again knows that it belongs to the
 // same run (cohort/train/training_marker.h).
 void SetRunId(const std::string& id, Environment* current);
+
+// Sets COHORT_STOP_GRACE to the number of seconds, rounded up, unless `current` has it (cohort/core/stop_signal.h).
+void SetStopGrace(std::chrono::duration<double> grace, Environment* current);
 
 // Sets COHORT_LINE_BUFFERED=1, unless `current` has the variable. With it, a task that writes to a pipe writes each
 // line at once (cohort/core/line_buffering.h).

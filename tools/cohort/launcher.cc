@@ -41,7 +41,9 @@ std::chrono::steady_clock::time_point KillDeadline() {
 }
 
 // Returns the wait status that waitpid would give for `info`.
-int StatusOf(const siginfo_t& info) { return info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : info.si_status; }
+int StatusOf(const siginfo_t& info) {
+  return info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : info.si_status;
+}
 
 std::string OneDecimal(Seconds time) {
   char text[32];
@@ -70,6 +72,7 @@ LaunchPlan::LaunchPlan(const LaunchOptions& options)
       threads_are_fixed_(options.threads_per_task.has_value()),
       orphan_timeout_(options.orphan_timeout),
       chief_timeout_(options.chief_timeout),
+      stop_grace_(std::max(options.grace, options.kill_after)),
       token_(NewToken()),
       run_id_(NewToken()) {
   for (const TaskId& task : tasks_) {
@@ -84,6 +87,7 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   SetToken(token_, &environment);
   SetRunId(run_id_, &environment);
   SetLineBuffering(&environment);
+  SetStopGrace(stop_grace_, &environment);
   SetSeconds("COHORT_ORPHAN_TIMEOUT", orphan_timeout_, &environment);
   SetSeconds("COHORT_CHIEF_TIMEOUT", chief_timeout_, &environment);
   environment["TF_CONFIG"] = TFConfig(task);
@@ -197,8 +201,7 @@ void Launcher::HandleSignal(int signal) {
   } else if (phase_ == Phase::kTerm) {
     output_.Say(StrCat(name, "; ", RunningNames(), " got SIGTERM already"));
   } else {
-    output_.Say(StrCat(name, "; sending SIGTERM to ", RunningNames()));
-    EnterTerm();
+    EnterTerm(name + "; ");
   }
 }
 
@@ -280,7 +283,8 @@ void Launcher::PlanRestart(size_t task, const std::string& what, int wait_status
   const Clock::time_point now = Clock::now();
   const Clock::time_point since = now - std::chrono::duration_cast<Clock::duration>(options_.restart_window);
   const bool follows = FollowsFromAnother(failed, wait_status);
-  for (auto* times : {&failed.failures, &failed.counted}) std::erase_if(*times, [&](auto time) { return time < since; });
+  for (auto* times : {&failed.failures, &failed.counted})
+    std::erase_if(*times, [&](auto time) { return time < since; });
   failed.failures.push_back(now);
   if (!follows) failed.counted.push_back(now);
   const double doublings = static_cast<double>(std::min<size_t>(failed.failures.size() - 1, 10));
@@ -324,17 +328,9 @@ void Launcher::Advance() {
     case Phase::kGrace:
       if (!late) return;
       output_.Say(StrCat(RunningNames(), " did not end within ", OneDecimal(options_.grace), "; sending SIGTERM"));
-      EnterTerm();
+      EnterTerm("");
       return;
-    case Phase::kTerm:
-      if (terminating_ && (late || !AnyRunning(*terminating_)) && *terminating_ != Rank::kServer) {
-        return TerminateNextRank();
-      }
-      if (!late) return;
-      output_.Say(StrCat(RunningNames(), " did not end within ", OneDecimal(options_.kill_after),
-                         " of SIGTERM; sending SIGKILL"));
-      EnterKill();
-      return;
+    case Phase::kTerm: return AdvanceTerm(late);
     case Phase::kKill:
       if (late) Enter(Phase::kDone, Seconds(0));
       return;
@@ -342,6 +338,17 @@ void Launcher::Advance() {
     case Phase::kLeftoversTerm: return AdvanceLeftovers(late);
     case Phase::kDone: return;
   }
+}
+
+void Launcher::AdvanceTerm(bool late) {
+  if (terminating_ && *terminating_ != Rank::kServer && !AnyRunning(*terminating_)) return TerminateNextRank("");
+  if (!late) return;
+  const Seconds limit = terminating_ == Rank::kChief ? ChiefsLimit() : Seconds(options_.kill_after);
+  const std::string what = StrCat(RunningNames(), " did not end within ", OneDecimal(limit), " of SIGTERM; ");
+  // The ps tasks get no SIGTERM before the others have ended, because those may still save what lies on the ps.
+  if (terminating_ == Rank::kChief && AnyRunning(Rank::kWorker)) return TerminateNextRank(what);
+  output_.Say(what + "sending SIGKILL");
+  EnterKill();
 }
 
 void Launcher::AdvanceLeftovers(bool late) {
@@ -360,11 +367,16 @@ void Launcher::AdvanceLeftovers(bool late) {
 
 void Launcher::Enter(Phase phase, Seconds limit) {
   phase_ = phase;
+  for (Task& task : tasks_) {  // nothing is started again any more
+    if (!task.start_again) continue;
+    task.start_again.reset();
+    all_ended_well_ = false;
+  }
   phase_end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
 }
 
-void Launcher::EnterTerm() {
-  if (stop_signal_ != 0) return TerminateNextRank();
+void Launcher::EnterTerm(const std::string& why) {
+  if (stop_signal_ != 0) return TerminateNextRank(why);
   SignalTasks(SIGTERM);
   if (phase_ < Phase::kTerm) Enter(Phase::kTerm, options_.kill_after);
 }
@@ -376,15 +388,23 @@ Launcher::Rank Launcher::RankOf(const Task& task) const {
   return is_chief ? Rank::kChief : Rank::kWorker;
 }
 
-void Launcher::TerminateNextRank() {
+Seconds Launcher::ChiefsLimit() const { return std::max(options_.grace, options_.kill_after); }
+
+void Launcher::TerminateNextRank(const std::string& why) {
   do {
     terminating_ = terminating_ ? static_cast<Rank>(static_cast<int>(*terminating_) + 1) : Rank::kChief;
   } while (!AnyRunning(*terminating_) && *terminating_ != Rank::kServer);
+  std::vector<std::string> now, later;
   for (const Task& task : tasks_) {
+    if (task.pid < 0) continue;
+    (RankOf(task) == *terminating_ ? now : later).push_back(task.id.Name());
     if (RankOf(task) == *terminating_) Signal(task, SIGTERM);
   }
-  Enter(Phase::kTerm, *terminating_ == Rank::kChief ? std::max(options_.grace, options_.kill_after)
-                                                    : options_.kill_after);
+  if (!why.empty()) {
+    output_.Say(StrCat(why, "sending SIGTERM to ", now.empty() ? "no task" : StrJoin(now, ", "),
+                       later.empty() ? "" : ", then to ", StrJoin(later, ", ")));
+  }
+  Enter(Phase::kTerm, *terminating_ == Rank::kChief ? ChiefsLimit() : Seconds(options_.kill_after));
 }
 
 void Launcher::EnterKill() {

@@ -51,6 +51,7 @@ class LaunchPlan {
   bool threads_are_fixed_;
   std::optional<double> orphan_timeout_;
   std::optional<double> chief_timeout_;
+  std::chrono::duration<double> stop_grace_;
   std::string token_;
   std::string run_id_;
 };
@@ -63,8 +64,8 @@ class LaunchPlan {
 // themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
 // When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
 // not a failure. A signal to the launcher skips this wait: the chief gets SIGTERM and has `grace` to save and end, then
-// the other workers and the evaluator get it, and then the ps tasks, which hold what the others save. After a second
-// signal the tasks get SIGKILL.
+// the other workers and the evaluator get it. When they have ended, the ps tasks get it, which hold what the others
+// save. After a second signal the tasks get SIGKILL.
 class Launcher {
  public:
   // `parent_fd` is the argument that RunWatched passes.
@@ -95,8 +96,8 @@ class Launcher {
     pid_t pid = -1;  // -1: not running
     int pid_fd = -1;
     Clock::time_point start;
-    std::vector<Clock::time_point> failures;  // in restart_window, with those that followed from others
-    std::vector<Clock::time_point> counted;   // those of them that use up its restarts
+    std::vector<Clock::time_point> failures;       // in restart_window, with those that followed from others
+    std::vector<Clock::time_point> counted;        // those of them that use up its restarts
     std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
   };
   // The order in which tasks end after a signal.
@@ -118,13 +119,16 @@ class Launcher {
   void PlanRestart(size_t task, const std::string& what, int wait_status);
   void StartAgain();
   Rank RankOf(const Task& task) const;
-  // Sends SIGTERM to the tasks of the next rank that has running tasks.
-  void TerminateNextRank();
+  // Sends SIGTERM to the tasks of the next rank that has running tasks. Says so behind `why`, unless that is "".
+  void TerminateNextRank(const std::string& why);
+  std::chrono::duration<double> ChiefsLimit() const;
   // Enters the next phase if the condition of this phase is met or its time is over.
   void Advance();
+  void AdvanceTerm(bool late);
   void AdvanceLeftovers(bool late);
   void Enter(Phase phase, std::chrono::duration<double> limit);
-  void EnterTerm();
+  // `why` begins the message after a signal.
+  void EnterTerm(const std::string& why);
   void EnterKill();
   void Signal(const Task& task, int signal);
   void SignalTasks(int signal);
@@ -139,7 +143,7 @@ class Launcher {
   int signal_fd_ = -1;
   int ended_fd_ = -1;  // an epoll of the tasks' pid_fd; returns them in the order in which the tasks end
   bool parent_gone_ = false;
-  int stop_signal_ = 0;  // the first signal that the launcher got
+  int stop_signal_ = 0;              // the first signal that the launcher got
   std::optional<Rank> terminating_;  // after a signal: the rank that has got SIGTERM last
   bool all_ended_well_ = true;       // after a signal: no task that is not a ps has ended with another code than 0
   LaunchPlan plan_;

@@ -91,8 +91,8 @@ class COHORT_EXPORT CheckpointSaverHook final : public SessionRunHook {
     bool save_graph_def = true;  // write graph.pbtxt when the first session is created
     // The file that gets the graph and the events of checkpoints. Null: a new one in checkpoint_dir.
     std::shared_ptr<EventWriter> summary_writer;
-    // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in
-    // a row end the training. The checkpoint of the end must succeed.
+    // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many
+    // in a row end the training. The checkpoint of the end must succeed.
     int max_save_failures = 5;
   };
   // Throws InvalidArgumentError if checkpoint_dir is "" or max_save_failures is less than 1, and what StepTimer throws.
@@ -105,10 +105,8 @@ class COHORT_EXPORT CheckpointSaverHook final : public SessionRunHook {
 
  private:
   Saver& saver() const;
-  // Calls Save, see max_save_failures.
-  bool TrySave(Session& session, int64_t step);
-  // Returns true if a listener asks to stop.
-  bool Save(Session& session, int64_t step);
+  // Returns true if a listener asks to stop. If `must` is false, a failure is treated as max_save_failures says.
+  bool Save(Session& session, int64_t step, bool must);
 
   Options options_;
   const std::string path_;

@@ -51,7 +51,7 @@ void CheckpointSaverHook::AfterCreateSession(Session& session, Coordinator& coor
     options_.summary_writer->Graph(SerializeGraphDef(session.graph()));
   }
   if (timer_.last_step() == step) return;  // a recovery that has lost no step
-  if (TrySave(session, step)) coordinator.RequestStop();
+  if (Save(session, step, /*must=*/false)) coordinator.RequestStop();
 }
 
 SessionRunArgs CheckpointSaverHook::BeforeRun(SessionRunContext&) { return {.fetches = {global_step_.value()}}; }
@@ -60,28 +60,29 @@ void CheckpointSaverHook::AfterRun(SessionRunContext& context, const SessionRunV
   if (!timer_.ShouldTrigger(StepOf(values.results.front()) + 1)) return;
   const int64_t step = ReadStep(context.session(), global_step_);
   if (!timer_.ShouldTrigger(step)) return;
-  if (TrySave(context.session(), step)) context.RequestStop();
+  if (Save(context.session(), step, /*must=*/false)) context.RequestStop();
 }
 
 void CheckpointSaverHook::End(Session& session) {
   const int64_t step = ReadStep(session, global_step_);
-  if (timer_.last_step() != step || !saved_) Save(session, step);
+  if (timer_.last_step() != step || !saved_) Save(session, step, /*must=*/true);
   for (const auto& listener : options_.listeners) listener->End(session, step);
   options_.summary_writer->Flush();
 }
 
-bool CheckpointSaverHook::TrySave(Session& session, int64_t step) {
-  bool stop = false;
-  saved_ = attempts_.Try([&] { stop = Save(session, step); });
+bool CheckpointSaverHook::Save(Session& session, int64_t step, bool must) {
   timer_.Update(step);
-  return stop;
-}
-
-bool CheckpointSaverHook::Save(Session& session, int64_t step) {
   LogInfo("train", "Calling checkpoint listeners before saving checkpoint ", step, "...");
   for (const auto& listener : options_.listeners) listener->BeforeSave(session, step);
   LogInfo("train", "Saving checkpoints for ", step, " into ", path_, ".");
-  const std::string prefix = saver().Save(session, path_, step);
+  std::string prefix;
+  const auto write = [&] { prefix = saver().Save(session, path_, step); };
+  if (must) {
+    write();
+  } else {
+    saved_ = attempts_.Try(write);
+    if (!saved_) return false;
+  }
   options_.summary_writer->SessionLog(SessionStatus::kCheckpoint, step, prefix);
   LogInfo("train", "Calling checkpoint listeners after saving checkpoint ", step, "...");
   bool stop = false;
