@@ -73,8 +73,8 @@ TEST(EventTest, AFullDiskLosesEventsAndThrowsNothing) {
   writer.Flush();
   ::testing::internal::CaptureStderr();
   {
-    const FileLimit limit(100);
-    for (int step = 2; step < 50; ++step) writer.Scalar("loss", 0.5f, step);
+    const FileLimit limit(2000);  // what is logged fits
+    for (int step = 2; step < 200; ++step) writer.Scalar("loss", 0.5f, step);
     writer.Flush();
   }
   writer.Scalar("loss", 0.5f, 50);
@@ -82,7 +82,7 @@ TEST(EventTest, AFullDiskLosesEventsAndThrowsNothing) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, HasSubstr("events of " + writer.path() + " are lost from now on"));
   EXPECT_EQ(said.find("are lost", said.find("are lost") + 1), std::string::npos) << "it is said once";
-  EXPECT_THROW(writer.Scalar("loss", 0.5f, 51), FailedPreconditionError);
+  EXPECT_THROW(writer.Scalar("loss", 0.5f, 201), FailedPreconditionError);
 }
 
 TEST(EventTest, WhatIsWrittenIsRead) {
