@@ -33,6 +33,9 @@ constexpr const char* kMainOp = "saved_model_main_op";  // the collection that n
 
 // Ops that TensorFlow does not have. tests/interop/test_saved_model.py compares the list with TensorFlow.
 constexpr std::string_view kOwnOps[] = {"AccumulatorNumStale",
+                                        "ChiefRecord",
+                                        "ChiefRecordHold",
+                                        "ChiefRecordRead",
                                         "CollectiveBarrier",
                                         "CollectiveReduceScatter",
                                         "DatasetFromDescription",
