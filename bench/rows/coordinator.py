@@ -16,7 +16,7 @@ def prepare_closures(_, quick, workers):
                                  "--count", 100 if quick else 1000, "--rounds", 1 if quick else 3)["per_second"]
         return {"rate": rate["median"]}
 
-    mine = Contestant("Cohort", lambda: {"rate": ours("closures", f"--workers={workers}")["per_second"]})
+    mine = Contestant("Cohort", lambda: {"rate": ours("closures", f"--workers={workers}")["per_second"]["median"]})
     peer = Contestant(f"ClusterCoordinator of {tf215.NAME}", theirs)
     return [mine, peer], [Line(f"closures that return a scalar, {workers} worker{'s' * (workers > 1)} in process",
                                "closures/s", mine, "rate", peer, larger_is_better=True, least_ratio=10)]

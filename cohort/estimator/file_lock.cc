@@ -56,13 +56,14 @@ FileLock::FileLock(const std::string& path, const std::string& what)
   }
 }
 
-bool FileLock::IsHeld(const std::string& path) {
+FileLock::State FileLock::StateOf(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return errno == ENOENT ? State::kFree : State::kUnknown;
   struct flock lock = WholeFile();
-  const bool held = ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  const bool known = ::fcntl(fd, F_OFD_GETLK, &lock) == 0;
   ::close(fd);
-  return held;
+  if (!known) return State::kUnknown;
+  return lock.l_type == F_UNLCK ? State::kFree : State::kHeld;
 }
 
 FileLock::~FileLock() { ::close(fd_); }

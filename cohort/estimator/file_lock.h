@@ -17,8 +17,10 @@ class COHORT_EXPORT FileLock {
   // core/file.h if it cannot be opened. If the file system has no locks, logs a warning and holds nothing.
   FileLock(const std::string& path, const std::string& what);
   ~FileLock();
-  // Returns whether an object of any process holds the file. Does not lock it.
-  static bool IsHeld(const std::string& path);
+  // kUnknown: the file cannot be opened, or its file system has no locks.
+  enum class State { kFree, kHeld, kUnknown };
+  // Returns whether an object of any process holds the file. A file that is missing is free. Does not lock it.
+  static State StateOf(const std::string& path);
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 

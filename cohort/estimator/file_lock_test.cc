@@ -26,11 +26,16 @@ TEST(FileLockTest, ASecondOwnerIsToldTheFirst) {
   auto first = std::make_unique<FileLock>(path, "chief");
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { FileLock(path, "chief"); }),
               AllOf(HasSubstr(path), HasSubstr("one chief"), HasSubstr("process " + std::to_string(getpid()))));
-  EXPECT_TRUE(FileLock::IsHeld(path));
+  EXPECT_EQ(FileLock::StateOf(path), FileLock::State::kHeld);
   first.reset();
-  EXPECT_FALSE(FileLock::IsHeld(path));
-  EXPECT_FALSE(FileLock::IsHeld(folder / "missing"));
+  EXPECT_EQ(FileLock::StateOf(path), FileLock::State::kFree);
+  EXPECT_EQ(FileLock::StateOf(folder / "missing"), FileLock::State::kFree);
   FileLock(path, "chief");
+}
+
+TEST(FileLockTest, WhatCannotBeOpenedIsNotCalledFree) {
+  const TempFolder folder;
+  EXPECT_EQ(FileLock::StateOf(folder.path()), FileLock::State::kUnknown);
 }
 
 TEST(FileLockTest, AKilledProcessFreesItsLock) {

@@ -6,6 +6,7 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/train/hooks/hook_values.h"
 
@@ -87,7 +88,12 @@ void ModelGraph::RunMetrics(train::MonitoredSession& session, std::optional<int6
   int64_t done = 0;
   const int64_t between_logs = std::max<int64_t>(steps.value_or(0) / 10, 1);
   try {
-    while (!session.should_stop() && done < steps.value_or(INT64_MAX)) {
+    while (done < steps.value_or(INT64_MAX)) {
+      if (session.should_stop()) {
+        if (!StopSignal::Received()) break;  // a hook has stopped it
+        throw CancelledError(
+            StrCat("[estimator] SIGTERM has stopped the evaluation after ", done, " batches; there are no results"));
+      }
       session.Run({}, {}, updates);
       ++done;
       if (steps && done % between_logs == 0) LogInfo("estimator", "Evaluation [", done, "/", *steps, "]");

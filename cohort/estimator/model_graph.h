@@ -21,7 +21,8 @@ struct ModelGraph {
   void AddMeanLoss();
   // Makes the saver, and the scaffold if the model function has given none.
   void MakeScaffold(const RunConfig& config);
-  // Takes in `steps` batches, or all, or as many as the hooks allow. Throws FailedPreconditionError if there are none.
+  // Takes in `steps` batches, or all, or as many as the hooks allow. Throws FailedPreconditionError if there are none,
+  // and CancelledError if the session was told to stop after SIGTERM.
   void RunMetrics(train::MonitoredSession& session, std::optional<int64_t> steps) const;
   // Returns the global step and the values of all metrics; MetricsOf gives names to what a run has fetched for them.
   std::vector<Output> MetricValues() const;

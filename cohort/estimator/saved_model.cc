@@ -239,7 +239,8 @@ void WriteSavedModel(Graph& graph, const std::map<std::string, SavedModelSignatu
   const std::vector<const VariableInfo*> saved = Saved(graph);
   std::vector<Node*> local;
   for (const VariableInfo* variable : graph.variables()) {
-    if (variable->local) local.push_back(variable->initializer);
+    // A variable that stands for parts has no initializer.
+    if (variable->local && variable->initializer != nullptr) local.push_back(variable->initializer);
   }
   if (!saved.empty()) {
     const SaverNodes saver = AddSaver(graph, saved);

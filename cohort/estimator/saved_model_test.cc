@@ -9,6 +9,7 @@
 #include "cohort/checkpoint/saver.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/arithmetic.h"
@@ -62,6 +63,38 @@ TEST_F(SavedModelTest, CarriesTheValuesOfTheCheckpoint) {
   EXPECT_THAT(loaded.Run({{"x", Ones()}}).at("y").ToVector<float>(), ElementsAre(3, 4));
   EXPECT_EQ(loaded.signatures().at(kDefaultSignature).method_name, kPredictMethod);
   EXPECT_EQ(loaded.signatures().at(kDefaultSignature).inputs.at("x").shape(), (Shape{-1, 2}));
+}
+
+// The variable "cut" has two parts, which are saved; itself it is listed as a local variable.
+TEST_F(SavedModelTest, AVariableOfPartsIsExported) {
+  const auto model = [](Graph& graph) {
+    std::vector<ops::VariableInfo*> parts;
+    for (const float begin : {1.0f, 5.0f}) {
+      const Tensor rows = Tensor::FromValues<float>({begin, begin + 1, begin + 2, begin + 3}, Shape{2, 2});
+      parts.push_back(ops::Variable(graph, rows, {.name = StrCat("cut/part_", parts.size())}).info());
+    }
+    ops::VariableRequest request;
+    request.name = "cut";
+    request.shape = Shape{4, 2};
+    const ops::Variable cut(ops::MakeVariableOfParts(graph, request, parts));
+    const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x");
+    return std::map<std::string, SavedModelSignature>{
+        {kDefaultSignature, {.inputs = {{"x", x}}, .outputs = {{"y", x + ops::Sum(cut, 0)}}}}};
+  };
+  std::string checkpoint;
+  {
+    Graph graph;
+    model(graph);
+    Saver saver(graph);
+    Node* init = ops::GlobalVariablesInitializer(graph);
+    Session session(graph);
+    session.Run(init);
+    checkpoint = saver.Save(session, folder_ / "parts.ckpt", 1);
+  }
+  Graph graph;
+  WriteSavedModel(graph, model(graph), checkpoint, folder_.path());
+  const SavedModel loaded(folder_.path());
+  EXPECT_THAT(loaded.Run({{"x", Ones()}}).at("y").ToVector<float>(), ElementsAre(1 + 3 + 5 + 7 + 1, 2 + 4 + 6 + 8 + 1));
 }
 
 TEST_F(SavedModelTest, EqualModelsGiveEqualFiles) {

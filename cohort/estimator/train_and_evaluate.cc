@@ -1,5 +1,6 @@
 // TrainAndEvaluate for each role. The chief's last act is to write the file training_done, which has the final step.
-// The evaluator is not in the cluster and reads only the folder.
+// The evaluator is not in the cluster and reads only the folder. After SIGTERM (StopSignal) nothing more is evaluated
+// or exported, and the chief does not write training_done, because the training is to go on later.
 #include "cohort/estimator/train_and_evaluate.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
 #include "cohort/estimator/model_graph.h"
@@ -78,36 +80,61 @@ void RemoveAbandonedExports(const Estimator& estimator, const EvalSpec& spec) {
   }
 }
 
-// Evaluates checkpoints, exports, and remembers the last results.
+// Stops an evaluation after SIGTERM. Evaluate then throws CancelledError and writes no results.
+class StopEvaluationHook final : public train::SessionRunHook {
+ public:
+  void AfterRun(train::SessionRunContext& context, const train::SessionRunValues&) override {
+    if (StopSignal::Received()) context.RequestStop();
+  }
+};
+
+// Evaluates checkpoints, exports, and remembers the last results. While it exists, SIGTERM does not end the process.
 class Evaluation {
  public:
   Evaluation(Estimator& estimator, const EvalSpec& spec) : estimator_(estimator), spec_(spec) {}
 
-  void Run(const std::string& checkpoint, bool is_final) {
-    metrics_ = estimator_.Evaluate(
-        spec_.input_fn,
-        {.steps = spec_.steps, .hooks = spec_.hooks, .checkpoint_path = checkpoint, .name = spec_.name});
+  // Evaluates and exports. Returns false if SIGTERM has come before all of it was done.
+  bool Run(const std::string& checkpoint, bool is_final) {
+    if (StopSignal::Received()) return false;
+    std::vector<std::shared_ptr<train::SessionRunHook>> hooks = spec_.hooks;
+    hooks.push_back(std::make_shared<StopEvaluationHook>());
+    try {
+      metrics_ = estimator_.Evaluate(
+          spec_.input_fn, {.steps = spec_.steps, .hooks = hooks, .checkpoint_path = checkpoint, .name = spec_.name});
+    } catch (const CancelledError& error) {
+      if (!StopSignal::Received()) throw;
+      LogInfo(kTaskLog, error.what());
+      return false;
+    }
     step_ = static_cast<int64_t>(metrics_.at("global_step"));
     at_ = SteadyClock::now();
     checkpoint_ = checkpoint;
-    Export(is_final);
+    return Export(is_final);
   }
-  // For a last checkpoint that was evaluated before it was known to be the last one.
-  void Export(bool is_final) {
+  // For a last checkpoint that was evaluated before it was known to be the last one. Returns false if SIGTERM has come
+  // before the last exporter was called.
+  bool Export(bool is_final) {
     std::vector<std::string> exports;
     for (const auto& exporter : spec_.exporters) {
+      if (StopSignal::Received()) return false;
       const std::string path = ExportFolder(estimator_, *exporter);
       if (auto made = exporter->Export(estimator_, path, checkpoint_, metrics_, is_final)) exports.push_back(*made);
     }
     exports_ = std::move(exports);
+    return true;
   }
   bool ThrottleIsOver() const { return !at_ || SteadyClock::now() >= *at_ + spec_.throttle; }
 
   int64_t step() const { return step_; }
   const std::string& checkpoint() const { return checkpoint_; }
-  TrainAndEvaluateResult result() const { return {metrics_, exports_}; }
+  // Returns nullopt if SIGTERM has come before the end of the first evaluation.
+  std::optional<TrainAndEvaluateResult> result() const {
+    if (step_ < 0) return std::nullopt;
+    return TrainAndEvaluateResult{metrics_, exports_};
+  }
 
  private:
+  const StopSignal stop_signal_{[] {}};
   Estimator& estimator_;
   const EvalSpec& spec_;
   EvalMetrics metrics_;
@@ -125,7 +152,7 @@ class EvaluateAfterSave final : public train::CheckpointSaverListener {
       : evaluation_(evaluation), estimator_(estimator), train_spec_(train_spec), throttle_(throttle) {}
 
   bool AfterSave(Session&, int64_t step) override {
-    if (std::exchange(first_, false)) return false;
+    if (std::exchange(first_, false) || StopSignal::Received()) return false;
     if (!evaluation_.ThrottleIsOver()) {
       LogInfo(kTaskLog, "Skip the current checkpoint eval due to throttle secs (", SecondsOf(throttle_), " secs).");
       return false;
@@ -134,7 +161,9 @@ class EvaluateAfterSave final : public train::CheckpointSaverListener {
     return false;
   }
   void End(Session&, int64_t step) override {
-    if (evaluation_.step() != step) {
+    if (StopSignal::Received()) {
+      LogInfo(kTaskLog, "Got SIGTERM: the training has stopped and saved step ", step, ". Nothing more is evaluated.");
+    } else if (evaluation_.step() != step) {
       evaluation_.Run(estimator_.latest_checkpoint(), /*is_final=*/true);
     } else if (!IsLast(step)) {
       evaluation_.Export(/*is_final=*/true);
@@ -155,7 +184,8 @@ TrainOptions OptionsOf(const TrainSpec& spec) {
   return {.hooks = spec.hooks, .max_steps = spec.max_steps, .saving_listeners = spec.saving_listeners};
 }
 
-TrainAndEvaluateResult RunLocal(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
+std::optional<TrainAndEvaluateResult> RunLocal(Estimator& estimator, const TrainSpec& train_spec,
+                                               const EvalSpec& eval_spec) {
   const RunConfig& config = estimator.config();
   const bool by_steps = config.save_checkpoints_steps.has_value();
   LogInfo(kTaskLog, "Running training and evaluation locally (non-distributed).");
@@ -166,6 +196,8 @@ TrainAndEvaluateResult RunLocal(Estimator& estimator, const TrainSpec& train_spe
           by_steps ? "None" : StrCat(SecondsOf(config.save_checkpoints_interval.value_or(std::chrono::seconds(600)))),
           ".");
   const std::shared_ptr<FileLock> lock = estimator.LockForTraining();
+  // The evaluator of an earlier training may still export to the folder.
+  const FileLock evaluator_lock(EvaluatorLockFile(estimator), "evaluator");
   RemoveAbandonedExports(estimator, eval_spec);
   Evaluation evaluation(estimator, eval_spec);
   TrainOptions options = OptionsOf(train_spec);
@@ -186,18 +218,31 @@ std::unique_ptr<Server> StartServer(const Estimator& estimator) {
 
 // `what` says what is not done: "checkpoints are not evaluated yet".
 void WarnWithoutEvaluator(const Estimator& estimator, const EvalSpec& eval_spec, const std::string& what) {
-  if (FileLock::IsHeld(EvaluatorLockFile(estimator))) return;
+  if (FileLock::StateOf(EvaluatorLockFile(estimator)) != FileLock::State::kFree) return;
   LogWarning(kTaskLog, "no evaluator is running for ", estimator.model_dir(), ", so ", what,
              eval_spec.exporters.empty() ? "" : ", and nothing is exported",
              "; start one with {\"task\": {\"type\": \"evaluator\", \"index\": 0}} in TF_CONFIG");
 }
 
-// Waits for `delay`, or until the chief says that training is done.
-void WaitForTurn(std::chrono::milliseconds delay, const Server* server) {
+// Waits for `delay`, or until `is_over` returns true.
+void WaitForTurn(std::chrono::milliseconds delay, const std::function<bool()>& is_over) {
   const auto end = DeadlineAfter(delay);
-  while (SteadyClock::now() < end && (server == nullptr || !server->training_done())) {
+  while (SteadyClock::now() < end && !is_over()) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(end - SteadyClock::now(), kLook));
   }
+}
+
+// Tells the evaluator which step is the final one, unless SIGTERM has ended the training before.
+void AnnounceFinalStep(const Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
+  const std::string last = estimator.latest_checkpoint();
+  if (last.empty()) return;
+  const int64_t step = StepOfCheckpoint(last);
+  if (StopSignal::Received() && step < train_spec.max_steps.value_or(INT64_MAX)) {
+    LogInfo(kTaskLog, "Got SIGTERM: the training has stopped at step ", step, ". Start its tasks again to go on.");
+    return;
+  }
+  WriteFileAtomically(DoneFile(estimator), StrCat(step, " ", NewIncarnation(), "\n"));
+  WarnWithoutEvaluator(estimator, eval_spec, StrCat("the final step ", step, " is not evaluated"));
 }
 
 void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
@@ -224,7 +269,7 @@ void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpe
     const auto delay = std::min<std::chrono::milliseconds>(longest, std::chrono::seconds(5) * (role.task_id + 1));
     if (delay.count() > 0) {
       LogInfo(kTaskLog, "Waiting ", SecondsOf(delay), " secs before starting training.");
-      WaitForTurn(delay, options.server);
+      WaitForTurn(delay, [&] { return server != nullptr && server->training_done(); });
     }
   }
   if (server != nullptr && server->training_done()) {
@@ -232,14 +277,7 @@ void RunTrainer(Estimator& estimator, const TrainSpec& train_spec, const EvalSpe
     return;
   }
   estimator.Train(train_spec.input_fn, options);
-  if (role.is_chief) {
-    const std::string last = estimator.latest_checkpoint();
-    if (!last.empty()) {
-      WriteFileAtomically(DoneFile(estimator), StrCat(StepOfCheckpoint(last), " ", NewIncarnation(), "\n"));
-      WarnWithoutEvaluator(estimator, eval_spec,
-                           StrCat("the final step ", StepOfCheckpoint(last), " is not evaluated"));
-    }
-  }
+  if (role.is_chief) AnnounceFinalStep(estimator, train_spec, eval_spec);
 }
 
 void RunServer(const Estimator& estimator) {
@@ -291,20 +329,22 @@ bool ReadWhileKept(const std::string& checkpoint, const std::function<void()>& w
   }
 }
 
-TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train_spec, const EvalSpec& eval_spec) {
+std::optional<TrainAndEvaluateResult> RunEvaluator(Estimator& estimator, const TrainSpec& train_spec,
+                                                   const EvalSpec& eval_spec) {
   const FileLock lock(EvaluatorLockFile(estimator), "evaluator");
   RemoveAbandonedExports(estimator, eval_spec);
+  Evaluation evaluation(estimator, eval_spec);
   // If the end of an earlier training was evaluated, the chief of this training has not begun yet.
   std::string old_end = ReadIfThere(EvaluatedFile(estimator));
   if (eval_spec.start_delay.count() > 0) {
     LogInfo(kTaskLog, "Waiting ", SecondsOf(eval_spec.start_delay), " secs before starting eval.");
-    std::this_thread::sleep_for(eval_spec.start_delay);
+    WaitForTurn(eval_spec.start_delay, StopSignal::Received);
   }
-  Evaluation evaluation(estimator, eval_spec);
   CheckpointWait wait(estimator);
-  for (;; std::this_thread::sleep_for(kLook)) {
+  for (; !StopSignal::Received(); std::this_thread::sleep_for(kLook)) {
     // In this order: a chief that has ended has written its last checkpoint, then the end, and then freed its lock.
-    const bool chief_is_gone = !FileLock::IsHeld(estimator.TrainingLockFile());
+    // Without locks, max_steps alone says which checkpoint is the last one.
+    const bool chief_is_gone = FileLock::StateOf(estimator.TrainingLockFile()) != FileLock::State::kHeld;
     const std::string end = ReadIfThere(DoneFile(estimator));
     if (end.empty()) old_end.clear();  // the chief has begun
     const int64_t final_step = end.empty() || end == old_end ? -1 : std::strtoll(end.c_str(), nullptr, 10);
@@ -314,15 +354,14 @@ TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train
     const std::string newest = estimator.latest_checkpoint();
     const bool is_new = !newest.empty() && newest != evaluation.checkpoint();
     if (!is_new && is_last(evaluation.step())) {
-      evaluation.Export(/*is_final=*/true);
+      if (!evaluation.Export(/*is_final=*/true)) break;
       WriteFileAtomically(EvaluatedFile(estimator), end);
       return evaluation.result();
     }
     bool ended = false;
     const bool read = !is_new || ReadWhileKept(newest, [&] {
       const bool last = is_last(StepOfCheckpoint(newest));
-      if (last || evaluation.ThrottleIsOver()) evaluation.Run(newest, last);
-      ended = last;
+      if (last || evaluation.ThrottleIsOver()) ended = evaluation.Run(newest, last) && last;
     });
     if (ended) {
       WriteFileAtomically(EvaluatedFile(estimator), end);
@@ -331,6 +370,8 @@ TrainAndEvaluateResult RunEvaluator(Estimator& estimator, const TrainSpec& train
     if (is_new && read) wait.Renew();  // it was evaluated now, or will be when the throttle is over
     wait.Check(newest);
   }
+  LogInfo(kTaskLog, "Got SIGTERM: the evaluator ends. Start it again to evaluate newer checkpoints.");
+  return evaluation.result();
 }
 
 }  // namespace

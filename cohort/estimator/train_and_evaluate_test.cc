@@ -147,6 +147,36 @@ TEST_F(TrainAndEvaluateTest, ASecondEvaluatorIsNamed) {
               HasSubstr("one evaluator"));
 }
 
+// The evaluator of an earlier training may still export to the folder.
+TEST_F(TrainAndEvaluateTest, ALocalRunLeavesTheExportsOfAnEvaluatorAlone) {
+  const FileLock evaluator(folder_ / "evaluator.lock", "evaluator");
+  CreateDirectories(folder_ / "export/final/temp-1");
+  Estimator model(testing::LinearModel, Config());
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] {
+                TrainAndEvaluate(model, {.input_fn = testing::TrainingData},
+                                 {.input_fn = testing::EvaluationData,
+                                  .exporters = {std::make_shared<FinalExporter>("final", Serving)}});
+              }),
+              HasSubstr("one evaluator"));
+  EXPECT_TRUE(FileExists(folder_ / "export/final/temp-1"));
+}
+
+// A folder in place of the file stands for a file system without locks.
+TEST_F(TrainAndEvaluateTest, TheChiefWarnsOnlyIfItKnowsThatThereIsNoEvaluator) {
+  const std::string chief = R"({"cluster": {"chief": ["localhost:1"]}, "task": {"type": "chief", "index": 0}})";
+  for (const bool known : {true, false}) {
+    if (!known) {
+      RemoveFile(folder_ / "evaluator.lock");
+      CreateDirectories(folder_ / "evaluator.lock");
+    }
+    Estimator model(testing::LinearModel, Config(chief));
+    ::testing::internal::CaptureStderr();
+    TrainAndEvaluate(model, {.input_fn = testing::TrainingData}, {.input_fn = testing::EvaluationData});
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(log.find("no evaluator is running") != std::string::npos, known) << log;
+  }
+}
+
 TEST_F(TrainAndEvaluateTest, AnEvaluatorEvaluatesTheLastCheckpointAndEnds) {
   const std::string evaluator = R"({"cluster": {"chief": ["localhost:1"]}, "task": {"type": "evaluator", "index": 0}})";
   const std::string chief = R"({"cluster": {"chief": ["localhost:1"]}, "task": {"type": "chief", "index": 0}})";

@@ -4,7 +4,7 @@
 //   cohort launch --chief --workers=2 -- model_parallel
 //
 // The chief describes the model, reads the data and runs the steps. The workers serve. The model tells two spirals
-// apart. Lines such as "third/dense/MatMul: (MatMul): /job:worker/replica:0/task:1/..." show where ops and variables
+// apart. Lines such as "third_1/dense/MatMul: (MatMul): /job:worker/replica:0/task:1/..." show where ops and variables
 // stand.
 #include <cmath>
 #include <exception>

@@ -128,7 +128,8 @@ class EachRoleTest : public EstimatorChaosTest, public ::testing::WithParamInter
 TEST_P(EachRoleTest, TrainingEnds) {
   const auto& [job, fault, phase] = GetParam();
   const bool frozen = fault == Fault::kFreezeAndThaw;
-  const int64_t max_steps = frozen ? 1200 : 600;
+  // So many that the chief still trains when the evaluator makes its first export.
+  const int64_t max_steps = frozen ? 1200 : phase == Phase::kExport ? 2400 : 600;
   const Arguments flags{StrCat("--max_steps=", max_steps), "--pause_ms=20", "--save_steps=50", "--exporter=latest",
                         "--export_ms=500"};
   StartAll(flags);
@@ -136,6 +137,7 @@ TEST_P(EachRoleTest, TrainingEnds) {
   if (phase == Phase::kExport) {
     ASSERT_TRUE(cluster_.WaitForLines("evaluator", 0, "exporting latest", 1)) << cluster_.Describe();
   }
+  ASSERT_TRUE(WatchedProcess(cluster_.task("chief", 0).pid()).running()) << "the training was over before the fault";
   const int index = std::string(job) == "worker" ? 1 : 0;
   int acked_before = 0;
   if (frozen) {
@@ -332,6 +334,62 @@ TEST_F(EstimatorChaosTest, AnExporterThatThrowsEndsTheEvaluatorOnly) {
   EXPECT_THAT(cluster_.task("evaluator", 0).err(), HasSubstr("[failing exporter] no room for the export"));
   for (const auto& [job, index] : {std::pair{"chief", 0}, {"worker", 0}, {"worker", 1}, {"ps", 0}}) {
     ExpectEnd(job, index);
+  }
+}
+
+TEST_F(EstimatorChaosTest, AChiefThatSigtermStopsHasNotEndedTheTraining) {
+  const Arguments flags{"--max_steps=600", "--pause_ms=20", "--save_steps=100000"};
+  StartAll(flags);
+  ASSERT_TRUE(AllTrain()) << cluster_.Describe();
+  cluster_.task("chief", 0).Signal(SIGTERM);
+  ExpectEnd("chief", 0);
+  EXPECT_FALSE(FileExists(folder_ / "training_done")) << cluster_.Describe();
+  EXPECT_LT(BundleReader(LatestCheckpoint(folder_.path())).Read("global_step").scalar<int64_t>(), 600);
+  cluster_.Start("chief", 0, Flags(flags));
+  ExpectAllEnd();
+  CheckResult(600);
+}
+
+// The evaluation takes 2 batches, and the signal comes after the first one.
+TEST_F(EstimatorChaosTest, AnEvaluatorThatSigtermStopsWritesNoResults) {
+  StartAll({"--max_steps=60"}, /*with_evaluator=*/false);
+  for (const auto& [job, index] : {std::pair{"chief", 0}, {"worker", 0}, {"worker", 1}, {"ps", 0}}) {
+    ExpectEnd(job, index);
+  }
+  cluster_.Start("evaluator", 0, Flags({"--max_steps=60", "--eval_pause_ms=3000", "--exporter=latest"}));
+  ASSERT_TRUE(cluster_.WaitForLines("evaluator", 0, "evaluated", 1)) << cluster_.Describe();
+  cluster_.task("evaluator", 0).Signal(SIGTERM);
+  ExpectEnd("evaluator", 0);
+  EXPECT_EQ(cluster_.LastLine("evaluator", 0, "result"), "");
+  EXPECT_EQ(cluster_.CountLines("evaluator", 0, "evaluated"), 1);
+  EXPECT_THAT(cluster_.task("evaluator", 0).err(), ::testing::Not(HasSubstr("Saving dict for global step")));
+  for (const char* missing : {"eval", "export/final", "export/latest", "evaluation_done"}) {
+    EXPECT_FALSE(FileExists(folder_ / missing)) << missing;
+  }
+  cluster_.Start("evaluator", 0, Flags({"--max_steps=60"}));
+  ExpectEnd("evaluator", 0);
+  CheckResult(60);
+}
+
+// The signal comes while it trains, and while it evaluates. A second run goes on from the checkpoint.
+TEST_F(EstimatorChaosTest, SigtermStopsALocalRunInGoodOrder) {
+  for (const char* when : {"acked", "evaluated"}) {
+    const TempFolder folder;
+    const auto run = [&](int64_t max_steps, const Arguments& more) {
+      Arguments command{ESTIMATOR_TASK, "--model_dir=" + folder.path(), StrCat("--max_steps=", max_steps)};
+      command.insert(command.end(), more.begin(), more.end());
+      return std::make_unique<LaunchedProgram>(command);
+    };
+    const auto first = run(100'000, {"--save_steps=40", "--pause_ms=20", "--eval_pause_ms=2000"});
+    ASSERT_TRUE(first->WaitForText(StrCat("\n", when), 3)) << first->out() << first->err();
+    first->Signal(SIGTERM);
+    EXPECT_EQ(first->Wait(), 0) << first->err();
+    const int64_t step = BundleReader(LatestCheckpoint(folder.path())).Read("global_step").scalar<int64_t>();
+    EXPECT_THAT(first->err(), HasSubstr(StrCat("the training has stopped and saved step ", step)));
+    EXPECT_FALSE(FileExists(folder / "export/final"));
+    const auto second = run(step + 10, {});
+    EXPECT_EQ(second->Wait(), 0) << second->err();
+    EXPECT_THAT(second->out(), HasSubstr(StrCat("result ", step + 10, " 1")));
   }
 }
 

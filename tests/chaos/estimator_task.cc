@@ -1,10 +1,12 @@
 // One task of a TrainAndEvaluate that estimator_chaos_test kills and freezes. TF_CONFIG names the task.
 //   estimator_task --model_dir=DIR [--max_steps=N] [--save_steps=N] [--pause_ms=N] [--export_ms=N] [--patience_s=N]
-//                  [--eval=endless] [--exporter=throws|latest] [--throttle_s=N]
+//                  [--eval=endless] [--exporter=throws|latest] [--throttle_s=N] [--eval_pause_ms=N]
 // The model counts the updates of each task: one step of task i adds 1 to counts[i]; the chief is 0 and worker i is
 // i + 1. A task prints "acked N" after its Nth step, the chief "saved S" after a checkpoint. An export prints
 // "exporting NAME" when its temporary folder is there, and waits for export_ms. With "latest" there is an export after
-// each evaluation, too. At the end the program prints "result STEP EXPORTS", or "ended".
+// each evaluation, too. With eval_pause_ms, an evaluation prints "evaluated" after each of its two batches, and then
+// waits. TF_CONFIG may be unset: then the task trains and evaluates alone. At the end the program prints "result STEP
+// EXPORTS", or "ended".
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -32,6 +34,18 @@ class AckHook final : public train::SessionRunHook {
  private:
   const std::chrono::milliseconds pause_;
   int64_t steps_ = 0;
+};
+
+class PauseHook final : public train::SessionRunHook {
+ public:
+  explicit PauseHook(std::chrono::milliseconds pause) : pause_(pause) {}
+  void AfterRun(train::SessionRunContext&, const train::SessionRunValues&) override {
+    Say("evaluated");
+    std::this_thread::sleep_for(pause_);
+  }
+
+ private:
+  const std::chrono::milliseconds pause_;
 };
 
 class SavedListener final : public train::CheckpointSaverListener {
@@ -83,6 +97,8 @@ estimator::EvalSpec EvalSpecOf(const Flags& flags, const std::string& model_dir)
   spec.steps = std::nullopt;
   spec.start_delay = std::chrono::seconds(0);
   spec.throttle = flags.Seconds("throttle_s", 0);
+  const auto pause = flags.Ms("eval_pause_ms", 0);
+  if (pause.count() > 0) spec.hooks.push_back(std::make_shared<PauseHook>(pause));
   const auto wait = flags.Ms("export_ms", 0);
   const auto serving = [wait, model_dir](const std::string& name) {
     return [wait, dir = StrCat(model_dir, "/export/", name), name](Graph& graph) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,8 +18,8 @@
 namespace cohort::keras {
 namespace {
 
-// A backup ends with these bytes, and then the masked CRC-32C of all bytes before them (4 bytes, little-endian). The HDF5
-// library does not look at bytes behind the end of its file.
+// A backup ends with these bytes, and then the masked CRC-32C of all bytes before them (4 bytes, little-endian). The
+// HDF5 library does not look at bytes behind the end of its file.
 constexpr std::string_view kTrailer = "COHBAK01";
 constexpr size_t kTrailerSize = kTrailer.size() + sizeof(uint32_t);
 
@@ -29,14 +30,14 @@ std::string WithChecksum(std::string bytes) {
   return bytes;
 }
 
-// Removes the checksum. Returns false if there is none or if it is wrong.
-bool RemoveChecksum(std::string* bytes) {
-  if (bytes->size() < kTrailerSize) return false;
-  const std::string_view all = *bytes;
-  const std::string_view content = all.substr(0, all.size() - kTrailerSize);
-  if (WithChecksum(std::string(content)) != all) return false;
-  bytes->resize(content.size());
-  return true;
+// Removes the checksum. Returns "", or what is wrong with the file.
+std::string RemoveChecksum(std::string* bytes) {
+  const size_t size = bytes->size() - std::min(bytes->size(), kTrailerSize);
+  if (std::string_view(*bytes).substr(size, kTrailer.size()) != kTrailer) {
+    return "it has no checksum: it is cut off, of an earlier version, or not a backup";
+  }
+  const std::string all = std::exchange(*bytes, bytes->substr(0, size));
+  return WithChecksum(*bytes) == all ? "" : "its checksum is wrong: it is damaged";
 }
 
 class BackupAndRestoreCallback final : public Callback {
@@ -44,6 +45,7 @@ class BackupAndRestoreCallback final : public Callback {
   explicit BackupAndRestoreCallback(const BackupAndRestoreOptions& options)
       : options_(options),
         path_(options.backup_dir + "/latest.weights.h5"),
+        fresh_(path_ + ".new"),
         previous_(options.backup_dir + "/previous.weights.h5") {}
 
   void OnTrainBegin() override {
@@ -54,6 +56,7 @@ class BackupAndRestoreCallback final : public Callback {
     }
     std::string from = path_;
     const std::optional<std::string> backup = NewestIntact(&from);
+    latest_is_intact_ = from == path_ && backup.has_value();
     if (host().RestoreTraining(backup, from)) LogInfo("keras", "training goes on from '", from, "'");
   }
   void OnTrainBatchEnd(int64_t, const BatchLogs&) override {
@@ -69,8 +72,8 @@ class BackupAndRestoreCallback final : public Callback {
     // Waits for all workers. If one is lost before, the others lose only the steps since the last backup.
     host().AwaitWorkers();
     if (!host().is_chief()) return;
-    RemoveFile(path_);
-    RemoveFile(previous_);
+    // The newest last: after a kill between two of these, the next Fit finds the end of this training.
+    for (const std::string& path : {previous_, path_, fresh_}) RemoveFile(path);
   }
   std::optional<std::string> needs_batches() const override {
     return options_.save_every_batches > 0 ? std::optional<std::string>("BackupAndRestore") : std::nullopt;
@@ -85,38 +88,43 @@ class BackupAndRestoreCallback final : public Callback {
   }
 
  private:
-  // The backup before stays as the previous one, for the case that the newest is damaged.
+  // The backup before stays as the previous one, for the case that the newest is damaged. At any time there is a whole
+  // file: fresh_, which is the newest one if it is there, or path_.
   void Save() {
     std::string backup = host().BackUpTraining();
     if (!host().is_chief()) return;
-    const std::string fresh = path_ + ".new";
-    WriteFileAtomically(fresh, WithChecksum(std::move(backup)));
-    if (FileExists(path_)) RenameFile(path_, previous_);
-    RenameFile(fresh, path_);
+    WriteFileAtomically(fresh_, WithChecksum(std::move(backup)));
+    if (latest_is_intact_ && FileExists(path_)) RenameFile(path_, previous_);
+    RenameFile(fresh_, path_);
+    latest_is_intact_ = true;
   }
   // Returns the newest backup whose checksum is right, and sets *from to its path. Returns nullopt if there is no file.
   // Throws DataLossError if all files are damaged.
   std::optional<std::string> NewestIntact(std::string* from) const {
-    std::vector<std::string> damaged;
-    for (const std::string& path : {path_, previous_}) {
+    std::vector<std::string> refused;
+    for (const std::string& path : {fresh_, path_, previous_}) {
       if (!FileExists(path)) continue;
       std::string bytes = ReadFile(path);
-      if (RemoveChecksum(&bytes)) {
+      const std::string wrong = RemoveChecksum(&bytes);
+      if (wrong.empty()) {
         *from = path;
         return bytes;
       }
-      damaged.push_back(path);
-      LogWarning("keras", "the backup '", path, "' is damaged (its checksum is wrong), and is passed over");
+      refused.push_back(StrCat("'", path, "' (", wrong, ")"));
+      LogWarning("keras", "the backup ", refused.back(), " is passed over");
     }
-    if (damaged.empty()) return std::nullopt;
-    throw DataLossError(StrCat("[keras/callbacks] BackupAndRestore expected a backup of a training with a right checksum; ",
-                               "these are damaged: ", StrJoin(damaged, ", "),
-                               "; remove them to begin the training anew"));
+    if (refused.empty()) return std::nullopt;
+    throw DataLossError(
+        StrCat("[keras/callbacks] BackupAndRestore expected a backup of a training with a checksum; got ",
+               StrJoin(refused, ", "), "; remove these files to begin the training anew"));
   }
 
   const BackupAndRestoreOptions options_;
   const std::string path_;
+  const std::string fresh_;
   const std::string previous_;
+  // A file at path_ whose checksum is wrong, or which this object has not looked at, does not become the previous one.
+  bool latest_is_intact_ = false;
   int64_t since_save_ = 0;
 };
 

@@ -229,12 +229,65 @@ TEST_F(BackupTest, ADamagedBackupIsPassedOver) {
   }
 }
 
+TEST_F(BackupTest, ADamagedBackupDoesNotReplaceTheIntactOne) {
+  EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
+  const std::string previous = backup_dir + "/previous.weights.h5", intact = ReadFile(previous);
+  std::string damaged = ReadFile(file());
+  damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 0x04);
+  std::ofstream(file(), std::ios::binary) << damaged;
+  EXPECT_THROW(Fit(*Made(), 1, 2), Interruption);  // after one backup
+  EXPECT_EQ(ReadFile(previous), intact);
+  EXPECT_NE(ReadFile(file()), damaged);
+}
+
+// As after a kill between the two renamings of a backup, and before both.
+TEST_F(BackupTest, ABackupThatDidNotGetItsNameIsTheNewest) {
+  const auto undisturbed = Made();
+  Fit(*undisturbed, -1);
+  for (const bool first_renaming_was_done : {true, false}) {
+    EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
+    std::filesystem::rename(file(), file() + ".new");
+    if (!first_renaming_was_done) std::filesystem::rename(backup_dir + "/previous.weights.h5", file());
+    const auto model = Made();
+    ::testing::internal::CaptureStderr();
+    Fit(*model, 1);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("goes on from '" + file() + ".new'"));
+    EXPECT_EQ(Weights(*model), Weights(*undisturbed));
+    EXPECT_TRUE(std::filesystem::is_empty(backup_dir));
+  }
+}
+
+// A folder that cannot be removed like a file stands for a kill between the removals.
+TEST_F(BackupTest, TheNewestBackupIsRemovedLast) {
+  EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
+  const std::string previous = backup_dir + "/previous.weights.h5";
+  FitOptions options = {.batch_size = 3, .epochs = 3, .verbose = 0};
+  options.callbacks = {BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = 1}),
+                       LambdaCallback({.on_train_end = [&](const Logs&) {
+                         RemoveFile(previous);
+                         CreateDirectories(previous + "/in_the_way");
+                       }})};
+  EXPECT_THROW(Made()->Fit(Counting(Shape{10, 2}, -1, 0.1f), Counting(Shape{10, 1}, 1, -0.2f), options), Error);
+  EXPECT_TRUE(FileExists(file()));
+}
+
 TEST_F(BackupTest, WithoutAnIntactBackupTheFilesAreNamed) {
   EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
   const std::string previous = backup_dir + "/previous.weights.h5";
   std::filesystem::resize_file(file(), std::filesystem::file_size(file()) / 2);
   Made()->SaveWeights(previous);
-  EXPECT_THAT(MessageOf<DataLossError>([&] { Fit(*Made(), 1); }), AllOf(HasSubstr(file()), HasSubstr(previous)));
+  EXPECT_THAT(MessageOf<DataLossError>([&] { Fit(*Made(), 1); }),
+              AllOf(HasSubstr(file()), HasSubstr(previous + "' (it has no checksum")));
+  EXPECT_THROW(Fit(*Made(), 1, 6), DataLossError);
+  std::filesystem::remove(previous);
+  std::filesystem::remove(file());
+  EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
+  for (const std::string& path : {file(), previous}) {
+    std::string backup = ReadFile(path);
+    backup.back() = static_cast<char>(backup.back() ^ 0x04);
+    std::ofstream(path, std::ios::binary) << backup;
+  }
+  EXPECT_THAT(MessageOf<DataLossError>([&] { Fit(*Made(), 1); }), HasSubstr(file() + "' (its checksum is wrong"));
 }
 
 // Numbers of dropout follow from the step, not from what the session has drawn before.

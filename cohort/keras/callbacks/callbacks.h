@@ -42,16 +42,17 @@ struct COHORT_EXPORT BackupAndRestoreOptions {
   int64_t save_every_batches = 0;  // 0: after each epoch
   bool delete_checkpoint = true;   // delete the backup when Fit has ended without an error
 };
-// Keeps the state of the training (CallbackHost::BackUpTraining) in `<backup_dir>/latest.weights.h5`, and the state before
-// it in `previous.weights.h5`. Both have a checksum. If a Fit with the same model, data and options finds these files, it
-// continues from the newer one that is intact; if all are damaged, it throws DataLossError. The final weights
-// are then those of an uninterrupted training, bit for bit on the same machine. EarlyStopping, ReduceLROnPlateau,
-// LearningRateScheduler and ModelCheckpoint continue with their states. So does a callback of the program that
-// overrides SaveState and RestoreState. BackupAndRestore is called after all other callbacks, wherever it is in the
-// list.
-// If several processes train together, the chief writes the files. When Fit begins, every process reads its own
-// `<backup_dir>/latest.weights.h5`, and all of them must read the same bytes. So the folder must be on a shared disk,
-// or the program copies the file to each machine. The number of processes must be the same as before.
+// Keeps the state of the training (CallbackHost::BackUpTraining) in `<backup_dir>/latest.weights.h5`, and the state
+// before it in `previous.weights.h5`. Both have a checksum. A process that was killed while it saved may leave a
+// complete `latest.weights.h5.new`, which is the newest state. If a Fit with the same model, data and options finds
+// these files, it continues from the newest one that is intact. If all files are damaged or have no checksum, it throws
+// DataLossError. The final weights of a training that continues are those of an uninterrupted one, bit for bit on the
+// same machine. EarlyStopping, ReduceLROnPlateau, LearningRateScheduler and ModelCheckpoint continue with their states.
+// So does a callback of the program that overrides SaveState and RestoreState. BackupAndRestore is called after all
+// other callbacks, wherever it is in the list. If several processes train together, the chief writes the files. When
+// Fit begins, every process reads the files in its own `backup_dir`, and all of them must read the same bytes. So the
+// folder must be on a shared disk, or the program copies all of the chief's files to each machine and removes other
+// files there. The number of processes must be the same as before.
 COHORT_EXPORT CallbackPtr BackupAndRestore(const BackupAndRestoreOptions& options);
 
 struct COHORT_EXPORT EarlyStoppingOptions {
