@@ -112,6 +112,14 @@ GraphIteratorInitializer GraphIterator::MakeInitializer(const Dataset& dataset,
   return made;
 }
 
+Node* GraphIterator::MakeRestart() const {
+  Graph& graph = handle_.graph();
+  const ControlDependencies none(graph, nullptr);
+  const NameScope inside(graph, handle_.node->name() + "/");
+  const ColocateWith beside(graph, *handle_.node);
+  return graph.Op("_IteratorRestart").Name("Restart").Input(handle_).Finish();
+}
+
 namespace {
 
 GraphIterator AddIterator(Graph& graph, const ElementSpec& spec, const GraphIteratorOptions& options) {

@@ -85,6 +85,11 @@ class COHORT_EXPORT GraphIterator {
   // Throws what MakeGraphIterator throws, and InvalidArgumentError if the elements do not fit the spec.
   GraphIteratorInitializer MakeInitializer(const Dataset& dataset, const GraphIteratorInitializer& known = {}) const;
 
+  // Adds a node that puts the iterator at the start of the dataset that it got from the initializer that ran last. The
+  // task has kept this dataset, so nothing is fed. The node's step fails with FailedPreconditionError if no initializer
+  // has run in the session.
+  Node* MakeRestart() const;
+
   // Adds a node that takes the next element, and returns the components of the element. All outputs of one call are of
   // one element. The node runs at most once in a step, so all users of these outputs see the same element; each further
   // call of GetNext takes a further element. Elements are given out in the order in which steps ask. The step fails

@@ -45,10 +45,12 @@ Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& in
   return builder.Finish();
 }
 
-Node* CopyBeside(const Node& node, const std::vector<Output>& inputs, const std::vector<Node*>& control_inputs) {
+Node* CopyBeside(const Node& node, const std::vector<Output>& inputs, const std::vector<Node*>& control_inputs,
+                 const AttrMap& other_attrs) {
   NodeBuilder builder = node.graph().Op(node.op_name());
   builder.Name(node.name());
   FillIn(builder, node, inputs, control_inputs);
+  builder.Attrs(other_attrs);
   for (const std::string& other : node.colocate_with()) builder.Colocate(other);
   return builder.Finish();
 }

@@ -20,8 +20,10 @@ Node* CopyNode(Graph& graph, const Node& node, const std::vector<Output>& inputs
 Node* CopyIntoBody(Graph& graph, const Node& node, const std::vector<Output>& inputs,
                    const std::vector<Node*>& control_inputs);
 
-// Copies `node` into its own graph. The name is made unique. The copy has the same device and colocation.
-Node* CopyBeside(const Node& node, const std::vector<Output>& inputs, const std::vector<Node*>& control_inputs);
+// Copies `node` into its own graph. The name is made unique. The copy has the same device and colocation, and the same
+// attributes except those in `other_attrs`.
+Node* CopyBeside(const Node& node, const std::vector<Output>& inputs, const std::vector<Node*>& control_inputs,
+                 const AttrMap& other_attrs = {});
 
 // A value of a graph in a form that can be the key of a map.
 using ValueKey = std::pair<const Node*, int>;

@@ -1,12 +1,17 @@
 // A task of a training with parameter servers. parameter_server_fit_chaos_test kills, freezes and restarts it.
 // TF_CONFIG says which task it is. Workers and parameter servers serve. The chief trains:
-//   ps_fit_task BACKUP_DIR STEPS_PER_EPOCH
+//   ps_fit_task BACKUP_DIR STEPS_PER_EPOCH END_FILE
+// It trains until the end of an epoch finds END_FILE, so that a test can be sure that the training is not at its end.
 // It prints "epoch N" when an epoch begins, "seen N" with the number of examples that an epoch's metric has counted
 // when it ends, and "end N" with the number of updates at the end.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -19,7 +24,6 @@ namespace cohort {
 namespace {
 
 constexpr int64_t kBatch = 4;
-constexpr int kEpochs = 4;
 
 // Counts examples.
 class Seen final : public keras::Metric {
@@ -32,6 +36,20 @@ class Seen final : public keras::Metric {
   Output Result(const std::vector<Output>& states) const override { return states.at(0); }
 };
 
+// Prints the epochs, and stops the training when the file is there.
+class Epochs final : public keras::Callback {
+ public:
+  explicit Epochs(std::string end_file) : end_file_(std::move(end_file)) {}
+  void OnEpochBegin(int epoch) override { std::cout << "epoch " << epoch << std::endl; }
+  void OnEpochEnd(int /*epoch*/, keras::Logs& logs) override {
+    std::cout << "seen " << keras::FindLog(logs, "seen").value() << std::endl;
+    if (std::filesystem::exists(end_file_)) host().StopTraining();
+  }
+
+ private:
+  const std::string end_file_;
+};
+
 ServerOptions OfServer() {
   ServerOptions server;
   server.heartbeat_interval = std::chrono::milliseconds(300);
@@ -41,7 +59,8 @@ ServerOptions OfServer() {
   return server;
 }
 
-void Fit(const TFConfigClusterResolver& resolver, const std::string& backup_dir, int64_t steps_per_epoch) {
+void Fit(const TFConfigClusterResolver& resolver, const std::string& backup_dir, int64_t steps_per_epoch,
+         const std::string& end_file) {
   const auto strategy = distribute::ParameterServerStrategy(
       resolver, nullptr, {.server = OfServer(), .ps_timeout = std::chrono::seconds(5)});
   Tensor x(DType::kFloat32, Shape{32, 6}), y(DType::kFloat32, Shape{32, 1});
@@ -54,24 +73,18 @@ void Fit(const TFConfigClusterResolver& resolver, const std::string& backup_dir,
                  .loss = "mse",
                  .metrics = {keras::MetricArgument(std::make_shared<Seen>())}});
   model.Fit(data::Dataset::FromTensorSlices({x, y}).Shuffle(32).Repeat().Batch(kBatch),
-            {.epochs = kEpochs,
+            {.epochs = std::numeric_limits<int>::max(),
              .verbose = 0,
-             .callbacks = {keras::BackupAndRestore({.backup_dir = backup_dir}),
-                           keras::LambdaCallback(
-                               {.on_epoch_begin = [](int epoch) { std::cout << "epoch " << epoch << std::endl; },
-                                .on_epoch_end =
-                                    [](int, keras::Logs& logs) {
-                                      std::cout << "seen " << keras::FindLog(logs, "seen").value() << std::endl;
-                                    }})},
+             .callbacks = {keras::BackupAndRestore({.backup_dir = backup_dir}), std::make_shared<Epochs>(end_file)},
              .steps_per_epoch = steps_per_epoch});
   std::cout << "end " << model.Iterations() << std::endl;
   strategy->server()->AnnounceDone();
 }
 
-void Run(const std::string& backup_dir, int64_t steps_per_epoch) {
+void Run(const std::string& backup_dir, int64_t steps_per_epoch, const std::string& end_file) {
   const TFConfigClusterResolver resolver;
   std::cout << "begins" << std::endl;
-  if (resolver.task_type() == "chief") return Fit(resolver, backup_dir, steps_per_epoch);
+  if (resolver.task_type() == "chief") return Fit(resolver, backup_dir, steps_per_epoch, end_file);
   Server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(0), OfServer()).Join();
 }
 
@@ -79,10 +92,10 @@ void Run(const std::string& backup_dir, int64_t steps_per_epoch) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
+  if (argc < 4) return 2;
   try {
     cohort::RegisterAll();
-    cohort::Run(argv[1], std::atoll(argv[2]));
+    cohort::Run(argv[1], std::atoll(argv[2]), argv[3]);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "ps_fit_task: " << error.what() << std::endl;

@@ -9,8 +9,12 @@
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/testing/parameter_servers.h"
 #include "cohort/keras/keras.h"
+#include "cohort/keras/training/model_engine.h"
+#include "cohort/keras/training/model_state.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/random.h"
 
 namespace cohort {
 namespace {
@@ -110,6 +114,86 @@ TEST_F(ParameterServerFitTest, OneExecutionMakesSeveralSteps) {
   EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 3), expected);
   EXPECT_EQ(train(Open(1, 1), 3, /*on_chief=*/true), expected);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { train(nullptr, 2); }), HasSubstr("steps_per_execution"));
+}
+
+// The square of the difference between the random numbers of two steps.
+class Difference final : public keras::Metric {
+ public:
+  Difference() : Metric("difference") {}
+  std::vector<keras::MetricState> States() const override { return {{"sum", Shape()}, {"squares", Shape()}}; }
+  std::vector<Output> Increments(const Output& y_true, const Output&, const Output&) const override {
+    const Output shape = ops::Const(y_true.graph(), std::vector<int32_t>{1});
+    const Output drawn = ops::Reshape(ops::Cast(ops::RandomUniform(shape), DType::kFloat64), std::vector<int64_t>{});
+    return {drawn, drawn * drawn};
+  }
+  Output Result(const std::vector<Output>& states) const override {
+    return states.at(1) + states.at(1) - states.at(0) * states.at(0);
+  }
+};
+
+TEST_F(ParameterServerFitTest, TheStepsOfAnExecutionDrawDifferentNumbers) {
+  const auto strategy = Open(1, 1);
+  for (const int steps_per_execution : {1, 2}) {
+    keras::Sequential model({keras::Dense(1)}, {.seed = 1, .strategy = strategy});
+    model.Compile({.optimizer = "sgd",
+                   .loss = "mse",
+                   .metrics = {keras::MetricArgument(std::make_shared<Difference>())},
+                   .steps_per_execution = steps_per_execution});
+    const keras::History history = model.Fit(TrainingData(), {.verbose = 0, .steps_per_epoch = 2});
+    EXPECT_GT(history["difference"].back(), 1e-6) << steps_per_execution;
+  }
+}
+
+// The closure of the shorter last execution is made before the first step runs.
+TEST_F(ParameterServerFitTest, AStepFunctionThatThrowsChangesNothing) {
+  const auto strategy = Open(1, 1);
+  keras::Sequential model({keras::Dense(1)}, {.seed = 1, .strategy = strategy});
+  int calls = 0;
+  bool fails = true;
+  model.Compile({.optimizer = "sgd", .loss = "mse", .steps_per_execution = 3, .train_step = [&](auto& step) {
+                   if (++calls > 1 && fails) throw OutOfRangeError("the program's own error");
+                   keras::DefaultTrainStep(step);
+                 }});
+  const keras::FitOptions options = {.verbose = 0, .steps_per_epoch = 7};
+  EXPECT_THAT(MessageOf<OutOfRangeError>([&] { model.Fit(TrainingData(), options); }),
+              AllOf(HasSubstr("the program's own error"), Not(HasSubstr("at least one batch"))));
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(model.Iterations(), 0);
+  fails = false;
+  model.Fit(TrainingData(), options);
+  EXPECT_EQ(model.Iterations(), 7);
+}
+
+TEST_F(ParameterServerFitTest, AFileKeepsTheStepsOfAnExecution) {
+  const cohort::testing::TempFolder folder;
+  const std::string path = folder.path() + "/line.keras";
+  const auto strategy = Open(1, 1);
+  keras::Sequential model({keras::Dense(1)}, {.seed = 1, .strategy = strategy});
+  model.Compile({.optimizer = "sgd", .loss = "mse", .steps_per_execution = 3});
+  model.Fit(TrainingData(), {.verbose = 0, .steps_per_epoch = 3});
+  keras::SaveModel(model, path);
+  const keras::Model same = keras::LoadModel(path, {.strategy = strategy});
+  EXPECT_EQ(same.state().compile_options()->steps_per_execution, 3);
+  ::testing::internal::CaptureStderr();
+  const keras::Model here = keras::LoadModel(path);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("steps_per_execution = 3"));
+  EXPECT_EQ(here.state().compile_options()->steps_per_execution, 1);
+}
+
+// Models on one strategy share the parameter servers, so the names of their variables differ, by one prefix.
+TEST_F(ParameterServerFitTest, TheVariablesOfASecondModelHaveItsPrefix) {
+  const auto strategy = Open(1, 1);
+  for (const std::string prefix : {"", "model_1/"}) {
+    keras::Sequential model = Line(strategy, "adam");
+    model.Fit(TrainingData(), {.verbose = 0, .steps_per_epoch = 1});
+    int variables = 0;
+    for (const VariableInfo* variable : model.state().engine().graph().variables()) {
+      EXPECT_EQ(variable->name.substr(0, prefix.size()), prefix);
+      EXPECT_THAT(variable->name.substr(prefix.size()), Not(HasSubstr("model_")));
+      ++variables;
+    }
+    EXPECT_GT(variables, 4);
+  }
 }
 
 // A dataset that needs this process is read here. Any other one is read by the workers, which an error shows.
@@ -240,6 +324,60 @@ TEST_F(ParameterServerFitTest, FilesFitAnyPartsAndBackupsContinue) {
   const auto strategy = Open(3, 1);
   keras::Sequential model = Line(strategy);
   EXPECT_EQ(fit(model, 5)["loss"].size(), 3u) << "two of five epochs were trained before, by two workers";
+}
+
+// With one batch of one example in an epoch, the losses say in which order the examples are read.
+TEST_F(ParameterServerFitTest, ARestoredTrainingReadsInAnotherOrder) {
+  Tensor x(DType::kFloat32, Shape{64, 1}), y(DType::kFloat32, Shape{64, 1});
+  for (int64_t i = 0; i < 64; ++i) {
+    x.data<float>()[i] = 0;
+    y.data<float>()[i] = static_cast<float>(i);
+  }
+  const auto strategy = Open(1, 1);
+  const auto fit = [&](int epochs, const std::string& backups) {
+    keras::Sequential model({keras::Dense(1, {.use_bias = false})}, {.seed = 1, .strategy = strategy});
+    model.Compile({.optimizer = "sgd", .loss = "mae"});
+    return model.Fit({x, y},
+                     {.batch_size = 1,
+                      .epochs = epochs,
+                      .verbose = 0,
+                      .callbacks = {keras::BackupAndRestore({.backup_dir = backups, .delete_checkpoint = false})},
+                      .steps_per_epoch = 1})["loss"];
+  };
+  const cohort::testing::TempFolder one, other;
+  const std::vector<double> begun = fit(6, one.path());
+  EXPECT_EQ(fit(6, other.path()), begun) << "a training that begins anew";
+  const std::vector<double> restored = fit(12, one.path());
+  EXPECT_EQ(restored.size(), begun.size());
+  EXPECT_NE(restored, begun);
+}
+
+// A program begins to train on parameter servers that an earlier one has used.
+TEST_F(ParameterServerFitTest, OnlyTheStepsOfAnEarlierProgramAreLost) {
+  const cohort::testing::TempFolder folder;
+  const auto backup = keras::BackupAndRestore({.backup_dir = folder.path()});
+  const keras::FitOptions plain = {.verbose = 0, .steps_per_epoch = 5};
+  keras::FitOptions with_backup = plain;
+  with_backup.callbacks = {backup};
+  Open(1, 1);
+  const auto open = [&] {
+    return distribute::ParameterServerStrategy(*cluster_->resolver(), nullptr, {.server = Server()});
+  };
+  {
+    const auto strategy = open();
+    keras::Sequential model = Line(strategy);
+    model.Fit(TrainingData(), plain);
+  }
+  const auto said = [&](const keras::FitOptions& first) {
+    const auto strategy = open();
+    keras::Sequential model = Line(strategy);
+    ::testing::internal::CaptureStderr();
+    model.Fit(TrainingData(), first);
+    model.Fit(TrainingData(), with_backup);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(plain), Not(HasSubstr("are lost")));
+  EXPECT_THAT(said(with_backup), HasSubstr("10 steps are lost"));
 }
 
 // The slots of the optimizer are restored, too, with other parts and another number of parameter servers. All batches

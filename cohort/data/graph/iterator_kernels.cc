@@ -122,6 +122,15 @@ class MakeIteratorKernel final : public AsyncOpKernel {
   }
 };
 
+class RestartKernel final : public AsyncOpKernel {
+ public:
+  explicit RestartKernel(const KernelConstruction&) {}
+  void ComputeAsync(KernelContext& ctx, Done done) override {
+    ResourceOf<IteratorResource>(ctx.input(0))
+        .Restart(ctx.step().cancellation, [done = std::move(done)](const RunAnswer& answer) { done(answer.status); });
+  }
+};
+
 // IteratorGetNext and IteratorGetNextAsOptional.
 class GetNextKernel : public AsyncOpKernel {
  public:
@@ -239,6 +248,7 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   registry.RegisterHost<MakeIteratorKernel>("MakeIterator");
   registry.RegisterHost<ComponentsKernel>("IteratorGetNext");
   registry.RegisterHost<AsOptionalKernel>("IteratorGetNextAsOptional");
+  registry.RegisterHost<RestartKernel>("_IteratorRestart");
   registry.RegisterHost<SaveKernel>("_IteratorSave");
   registry.RegisterHost<RestoreKernel>("_IteratorRestore");
   registry.RegisterHostFn("OptionalFromValue", MakeOptional);

@@ -102,6 +102,12 @@ void RegisterOptionals(OpRegistry& registry) {
 }
 
 void RegisterPositions(OpRegistry& registry) {
+  registry.Register(OpDef("_IteratorRestart")
+                        .Input("iterator: resource")
+                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>(); })
+                        .NotDifferentiable("has no output")
+                        .Stateful()
+                        .Doc("Puts the iterator at the start of the dataset that MakeIterator gave it last."));
   registry.Register(OpDef("_IteratorSave")
                         .Input("iterator: resource")
                         .HostOutput("position: string")

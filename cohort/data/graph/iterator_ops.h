@@ -14,6 +14,7 @@ class OpRegistry;
 // OptionalNone, OptionalHasValue and OptionalGetValue, and ops of ours:
 //   DatasetFromDescription   returns the dataset that data::Serialize has written: the description is an attribute, and
 //                            the tensors are the inputs
+//   _IteratorRestart         puts an iterator at the start of its dataset; only GraphIterator::MakeRestart adds it
 //   _IteratorSave            returns the position of an iterator; only IteratorSaver uses it
 //   _IteratorRestore         makes an iterator go to a position; only IteratorSaver uses it
 void RegisterDatasetOps(OpRegistry& registry);

@@ -11,6 +11,7 @@ void IteratorResource::Initialize(SerializedDataset dataset, CancellationManager
   std::vector<std::shared_ptr<DatasetRun>> ended;  // destroyed without the lock
   {
     MutexLock lock(mu_);
+    dataset_ = dataset;
     fresh = std::make_shared<DatasetRun>(name_, std::move(dataset), spec_, restored_);
     if (run_ != nullptr) {
       run_->Retire();
@@ -24,6 +25,16 @@ void IteratorResource::Initialize(SerializedDataset dataset, CancellationManager
     });
   }
   fresh->WaitUntilOpen(cancellation, std::move(done));
+}
+
+void IteratorResource::Restart(CancellationManager* cancellation, const Done& done) {
+  if (Run(done) == nullptr) return;
+  SerializedDataset dataset;
+  {
+    MutexLock lock(mu_);
+    dataset = dataset_;
+  }
+  Initialize(std::move(dataset), cancellation, done);
 }
 
 void IteratorResource::GetNext(CancellationManager* cancellation, const Done& done) {

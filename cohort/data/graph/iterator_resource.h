@@ -36,7 +36,9 @@ class IteratorResource final : public Resource {
   // Puts the iterator at the start of a dataset, or at the position that Restore was given since the last GetNext.
   // Steps that already wait for an element get one of the dataset before.
   void Initialize(SerializedDataset dataset, CancellationManager* cancellation, Done done) COHORT_EXCLUDES(mu_);
-  // GetNext and Save fail with FailedPreconditionError if Initialize was never called.
+  // The next three fail with FailedPreconditionError if Initialize was never called.
+  // As Initialize with the dataset of the last call of Initialize.
+  void Restart(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void GetNext(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void Save(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   // Goes to a position that Save has returned. Also keeps the position for Initialize until the next GetNext: a session
@@ -53,6 +55,7 @@ class IteratorResource final : public Resource {
   mutable Mutex mu_;
   std::string restored_ COHORT_GUARDED_BY(mu_);  // since the last GetNext; "" if there is none
   std::shared_ptr<DatasetRun> run_ COHORT_GUARDED_BY(mu_);
+  SerializedDataset dataset_ COHORT_GUARDED_BY(mu_);  // of run_, which shares its tensors
   // Runs of earlier datasets that may still serve requests.
   std::vector<std::shared_ptr<DatasetRun>> retired_ COHORT_GUARDED_BY(mu_);
 };

@@ -101,8 +101,9 @@ using ClosureFunctionPtr = std::shared_ptr<const ClosureFunction>;
 
 // One call of a function. The queue, the worker that runs it, and the program (its result) share it.
 struct COHORT_EXPORT Closure {
-  int64_t number = 0;  // 1, 2, 3... in the order of Schedule
-  int64_t lowest = 0;  // at the latest start: every closure of a smaller number has ended
+  int64_t number = 0;   // 1, 2, 3... in the order of Schedule
+  int64_t lowest = 0;   // at the latest start: every closure of a smaller number has ended
+  int64_t cancels = 0;  // at the latest start: how often the queue had told the workers to cancel what they run
   ClosureFunctionPtr function;
   std::vector<Tensor> arguments;
   std::shared_ptr<RemoteResult> result;

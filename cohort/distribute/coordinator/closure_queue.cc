@@ -62,6 +62,7 @@ ClosurePtr ClosureQueue::TakeFirst(Slot& slot) {
   queue_.pop_front();
   ++slot.in_flight;
   in_flight_.insert(closure->number);
+  closure->cancels = cancels_;
   closure->lowest = *in_flight_.begin();  // the queue is in order, so that no closure in it has a smaller number
   if (queue_.size() + 1 == limit_) changed_.NotifyAll();
   return closure;
@@ -108,6 +109,7 @@ void ClosureQueue::CancelQueued(const std::string& why) {
 
 void ClosureQueue::CancelInFlight(const Status& why) {
   why_cancelled_ = why;
+  ++cancels_;
   for (Slot& slot : slots_) slot.cancel = slot.in_flight > 0;
   WakeAll();
 }
@@ -134,6 +136,14 @@ ClosurePtr ClosureQueue::Finish(size_t worker, const ClosurePtr& closure, const 
   if (ready != nullptr && MayRun(slot) && queue_.front()->function.get() == ready) return TakeFirst(slot);
   WakeOne();
   return nullptr;
+}
+
+void ClosureQueue::Started(size_t worker, const ClosurePtr& closure) {
+  MutexLock lock(mu_);
+  // If the closure has ended, the thread must not cancel those that came after it.
+  if (closure->cancels == cancels_ || !in_flight_.contains(closure->number)) return;
+  slots_[worker].cancel = true;
+  slots_[worker].work.NotifyOne();
 }
 
 void ClosureQueue::Return(size_t worker, const ClosurePtr& closure, const Status& why) {

@@ -48,6 +48,9 @@ class ClosureQueue {
   // `ready` at once: returns the next closure if it is one and the worker may run it, and otherwise null.
   ClosurePtr Finish(size_t worker, const ClosurePtr& closure, const Status& status, RunResults results,
                     const ClosureFunction* ready = nullptr) COHORT_EXCLUDES(mu_);
+  // A closure that Finish has returned is started. If the closures in flight were cancelled between the two calls, the
+  // worker's thread may have done that before the start: tells it again.
+  void Started(size_t worker, const ClosurePtr& closure) COHORT_EXCLUDES(mu_);
   // The closure has not run to its end because of the worker or of a connection: puts it back to its place in the
   // queue, and makes the worker broken. Cancels the closure instead if another one has failed or the queue has stopped.
   void Return(size_t worker, const ClosurePtr& closure, const Status& why) COHORT_EXCLUDES(mu_);
@@ -101,6 +104,7 @@ class ClosureQueue {
   Status error_ COHORT_GUARDED_BY(mu_);                 // of a closure; not thrown yet
   Status fatal_ COHORT_GUARDED_BY(mu_);
   Status why_cancelled_ COHORT_GUARDED_BY(mu_);
+  int64_t cancels_ COHORT_GUARDED_BY(mu_) = 0;  // calls of CancelInFlight
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

@@ -119,6 +119,31 @@ TEST(ClosureQueueTest, AnErrorTellsTheWorkersToCancelWhatTheyRun) {
   }
 }
 
+// The end of a closure has started the next one after the worker's thread had cancelled what ran.
+TEST(ClosureQueueTest, AClosureThatWasStartedTooLateIsCancelledToo) {
+  ClosureQueue queue(2, 1);
+  const ClosurePtr first = Add(queue), failing = Add(queue), next = NewClosure();
+  next->function = first->function;
+  queue.Put(next);
+  TakeOne(queue, 0);
+  TakeOne(queue, 1);
+  EXPECT_EQ(queue.Finish(0, first, Status(), {}, first->function.get()), next);
+  queue.Finish(1, failing, Status(Code::kInvalidArgument, "the data are wrong"), {});
+  ClosurePtr closure;
+  EXPECT_EQ(queue.Take(0, &closure), Next::kCancel);
+  queue.Started(0, next);
+  EXPECT_EQ(queue.Take(0, &closure), Next::kCancel);
+  queue.Finish(0, next, queue.why_cancelled(), {});
+  queue.Started(0, next);  // it has ended, so there is nothing to cancel
+  EXPECT_THROW(queue.AwaitIdle(), InvalidArgumentError);
+  const ClosurePtr later = Add(queue);
+  EXPECT_EQ(TakeOne(queue, 0), later);
+  queue.Started(0, later);
+  EXPECT_EQ(queue.Finish(0, later, Status(), {}), nullptr);
+  const ClosurePtr last = Add(queue);
+  EXPECT_EQ(TakeOne(queue, 0), last);
+}
+
 TEST(ClosureQueueTest, AReturnedClosureRunsOnAnotherWorkerFirst) {
   ClosureQueue queue(2, 2);
   const ClosurePtr first = Add(queue), second = Add(queue);

@@ -34,8 +34,20 @@ WorkersOfCoordinator ClosureWorkers::Workers() const {
 }
 
 std::vector<std::shared_ptr<PerWorkerSource>> ClosureWorkers::Sources() {
+  std::vector<std::shared_ptr<PerWorkerSource>> all;
   MutexLock lock(mu);
-  return sources;
+  std::erase_if(sources, [&](const std::weak_ptr<PerWorkerSource>& source) {
+    std::shared_ptr<PerWorkerSource> held = source.lock();
+    if (held == nullptr) return true;
+    all.push_back(std::move(held));
+    return false;
+  });
+  return all;
+}
+
+void ClosureWorkers::AddSource(const std::shared_ptr<PerWorkerSource>& source) {
+  MutexLock lock(mu);
+  sources.push_back(source);
 }
 
 ClosureWorker::ClosureWorker(ClosureWorkers& shared, int worker, std::string device, Node* ready)
@@ -102,22 +114,24 @@ void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
     session_ = shared_.strategy.OpenSession(shared_.graph, config);
     initialized_.clear();
   }
-  const auto sources = shared_.Sources();
-  initialized_.resize(sources.size(), 0);
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const int64_t version = sources[i]->version();
-    if (initialized_[i] == version) continue;
-    const WorkerInitialization all = sources[i]->Initialization(worker_);
+  std::erase_if(initialized_, [](const auto& entry) { return entry.first.expired(); });
+  for (const std::shared_ptr<PerWorkerSource>& source : shared_.Sources()) {
+    int64_t& has = initialized_[source];
+    const int64_t version = source->version();
+    if (has == version) continue;
+    const WorkerInitialization all = source->Initialization(worker_, has);
     session_->Run(all.feeds, {}, all.nodes, {.timeout = shared_.options.closure_timeout});
-    initialized_[i] = version;
+    has = version;
   }
   if (function == nullptr) return;
-  if (prepared_.count(function) == 0) {
+  std::erase_if(prepared_, [](const auto& known) { return known.expired(); });
+  if (!prepared_.contains(function)) {
     const ClosureFunction::OfWorker& nodes = function->of(worker_);
     session_->MakeCallable(nodes.arguments, nodes.fetches, nodes.targets);
     prepared_.insert(function);
   }
   ready_function_ = function.get();
+  keeps_ready_ = function;
 }
 
 void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results) {
@@ -135,6 +149,7 @@ void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const St
   ++ends_open;
   Run(session, next);
   --ends_open;
+  shared_.queue.Started(static_cast<size_t>(worker_), next);
 }
 
 void ClosureWorker::GiveBack(const ClosurePtr& closure, const Status& why) {

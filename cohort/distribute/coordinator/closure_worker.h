@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -30,7 +31,9 @@ struct ClosureWorkers {
   // Returns the devices of the workers, and a prefix for names that no other coordinator has.
   WorkersOfCoordinator Workers() const;
   // Returns the values of the workers, in the order in which they were made.
+  // Those that neither the program nor a function holds any more are forgotten.
   std::vector<std::shared_ptr<PerWorkerSource>> Sources() COHORT_EXCLUDES(mu);
+  void AddSource(const std::shared_ptr<PerWorkerSource>& source) COHORT_EXCLUDES(mu);
 
   const Strategy& strategy;
   const Graph& graph;
@@ -41,7 +44,7 @@ struct ClosureWorkers {
   std::atomic<int64_t> repeated_closures{0};
   std::atomic<int> workers_that_answer{0};  // all except those that have been broken for options.worker_timeout
   Mutex mu;
-  std::vector<std::shared_ptr<PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
+  std::vector<std::weak_ptr<PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
 };
 
 // One worker. It has a thread of its own, which takes closures from the queue and starts them by a session that is this
@@ -84,8 +87,10 @@ class ClosureWorker {
   Node* const ready_;
   // The members up to counted_out_ are used by the thread alone.
   std::unique_ptr<Session> session_;
-  std::set<ClosureFunctionPtr> prepared_;
-  std::vector<int64_t> initialized_;  // the versions of the sources in this session
+  // The functions that are prepared in this session, and the versions of the sources in it. Neither keeps the objects.
+  std::set<std::weak_ptr<const ClosureFunction>, std::owner_less<>> prepared_;
+  std::map<std::weak_ptr<PerWorkerSource>, int64_t, std::owner_less<>> initialized_;
+  ClosureFunctionPtr keeps_ready_;  // owns ready_function_, so that no other function gets its address
   std::optional<Clock::time_point> failing_since_;
   std::optional<Clock::time_point> repaired_at_;  // until the next closure starts
   std::chrono::milliseconds backoff_;

@@ -207,8 +207,7 @@ PerWorkerValue ClusterCoordinator::CreatePerWorkerValue(
     const std::function<std::vector<Output>(Graph& graph, int worker)>& make) {
   CheckOutside("CreatePerWorkerValue");
   const auto source = MakeStoredValue(graph_, shared_->Workers(), make);
-  MutexLock lock(shared_->mu);
-  shared_->sources.push_back(source);
+  shared_->AddSource(source);
   return PerWorkerValue(source);
 }
 
@@ -227,16 +226,14 @@ PerWorkerValue ClusterCoordinator::CreatePerWorkerDataset(const std::function<da
   const std::vector<data::Dataset> datasets = DatasetsOf(make, num_workers());
   const auto source = MakeIteratorsOfWorkers(graph_, shared_->Workers(), datasets[0].element_spec());
   source->SetDatasets(datasets);
-  MutexLock lock(shared_->mu);
-  shared_->sources.push_back(source);
+  shared_->AddSource(source);
   return PerWorkerValue(source);
 }
 
 PerWorkerValue ClusterCoordinator::CreatePerWorkerIterator(const data::ElementSpec& spec) {
   CheckOutside("CreatePerWorkerIterator");
   const auto source = MakeIteratorsOfWorkers(graph_, shared_->Workers(), spec);
-  MutexLock lock(shared_->mu);
-  shared_->sources.push_back(source);
+  shared_->AddSource(source);
   return PerWorkerValue(source);
 }
 

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <thread>
 
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/distribute/coordinator/per_worker.h"
 #include "cohort/distribute/testing/parameter_servers.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -231,6 +233,64 @@ TEST_F(ClusterCoordinatorTest, AnIteratorGetsOtherDatasets) {
     }
   };
   EXPECT_THAT(MessageOf<FailedPreconditionError>(early), HasSubstr("Join"));
+}
+
+// The worker keeps the data that were fed to it, so that a restart, or the same data again, sends nothing.
+TEST_F(ClusterCoordinatorTest, DataTravelToAWorkerOnce) {
+  Open(1, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  const PerWorkerValue numbers = coordinator.CreatePerWorkerIterator({{DType::kInt64, Shape()}});
+  const auto take = coordinator.MakeFunction(
+      [&](ClosureContext& worker) { return ClosureNodes{.fetches = {worker.Get(numbers)[0]}}; });
+  const auto next = [&] {
+    const RemoteValue value = coordinator.Schedule(take);
+    coordinator.Join();
+    return value.Fetch()[0].scalar<int64_t>();
+  };
+  const auto use = [&](int64_t begin) {
+    coordinator.SetPerWorkerDataset(numbers, [begin](int) {
+      const std::vector<Tensor> tensors = {Tensor::Vector<int64_t>({begin, begin + 1, begin + 2})};
+      return data::Dataset::FromTensorSlices(tensors);
+    });
+  };
+  const auto feeds = [&](int64_t has) { return numbers.source()->Initialization(0, has).feeds.size(); };
+  use(3);
+  EXPECT_EQ(next(), 3);
+  const int64_t first = numbers.source()->version();
+  EXPECT_EQ(feeds(0), 1u);
+  coordinator.RestartPerWorkerDataset(numbers);
+  EXPECT_EQ(feeds(first), 0u);
+  EXPECT_EQ(next(), 3);
+  EXPECT_EQ(next(), 4);
+  use(3);
+  EXPECT_EQ(feeds(first), 0u);
+  EXPECT_EQ(next(), 3);
+  use(7);
+  EXPECT_EQ(feeds(first), 1u);
+  EXPECT_EQ(next(), 7);
+  coordinator.RestartPerWorkerDataset(numbers);
+  EXPECT_EQ(next(), 7);
+  EXPECT_EQ(next(), 8);
+  cluster_->Restart("worker", 0);  // it has lost them
+  EXPECT_EQ(next(), 7);
+}
+
+TEST_F(ClusterCoordinatorTest, WhatNothingUsesIsForgotten) {
+  Open(1, 1);
+  ClusterCoordinator coordinator(strategy_, graph_);
+  std::weak_ptr<PerWorkerSource> old;
+  const auto read_one = [&] {
+    const PerWorkerValue numbers = coordinator.CreatePerWorkerDataset(data::Dataset::Range(3));
+    old = numbers.source();
+    coordinator.Schedule(coordinator.MakeFunction(
+        [&](ClosureContext& worker) { return ClosureNodes{.fetches = {worker.Get(numbers)[0]}}; }));
+    coordinator.Join();
+  };
+  read_one();
+  const std::weak_ptr<PerWorkerSource> first = old;
+  read_one();
+  // The thread that has run a closure may hold it a little longer than Join; the test's time limit bounds this.
+  while (!first.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST_F(ClusterCoordinatorTest, WrongCallsAreNamed) {

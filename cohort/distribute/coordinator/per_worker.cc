@@ -12,7 +12,7 @@ class StoredValue final : public PerWorkerSource {
   explicit StoredValue(std::vector<std::vector<ops::Variable>> variables) : variables_(std::move(variables)) {}
 
   int64_t version() const override { return 1; }
-  WorkerInitialization Initialization(int worker) const override {
+  WorkerInitialization Initialization(int worker, int64_t /*has*/) const override {
     WorkerInitialization all;
     for (const ops::Variable& variable : variables_[static_cast<size_t>(worker)]) {
       all.nodes.push_back(variable.initializer());
@@ -38,9 +38,10 @@ class IteratorsOfWorkers final : public PerWorkerSource {
     MutexLock lock(mu_);
     return version_;
   }
-  WorkerInitialization Initialization(int worker) const override {
+  WorkerInitialization Initialization(int worker, int64_t has) const override {
     MutexLock lock(mu_);
     if (initializers_.empty()) return {};
+    if (has >= version_of_data_) return {{}, {restarts_[static_cast<size_t>(worker)]}};
     const data::GraphIteratorInitializer& own = initializers_[static_cast<size_t>(worker)];
     return {own.feeds, {own.node}};
   }
@@ -50,20 +51,30 @@ class IteratorsOfWorkers final : public PerWorkerSource {
     CheckAlike(datasets);
     MutexLock lock(mu_);
     std::vector<data::GraphIteratorInitializer> made;
+    bool other_data = initializers_.empty();
     for (size_t w = 0; w < iterators_.size(); ++w) {
       const bool has_one = w < initializers_.size();
       made.push_back(
           iterators_[w].MakeInitializer(datasets[w], has_one ? initializers_[w] : data::GraphIteratorInitializer()));
+      other_data = other_data || made[w].node != initializers_[w].node;
     }
+    if (!other_data) return BeginAgain();
     initializers_ = std::move(made);
-    ++version_;
+    version_of_data_ = ++version_;
   }
   void Restart() override {
     MutexLock lock(mu_);
-    if (version_ > 0) ++version_;
+    if (version_ > 0) BeginAgain();
   }
 
  private:
+  // Makes the workers begin at the start of the data that they have.
+  void BeginAgain() COHORT_REQUIRES(mu_) {
+    if (restarts_.empty()) {
+      for (const data::GraphIterator& iterator : iterators_) restarts_.push_back(iterator.MakeRestart());
+    }
+    ++version_;
+  }
   static void CheckAlike(const std::vector<data::Dataset>& datasets) {
     for (size_t w = 1; w < datasets.size(); ++w) {
       const data::ElementSpec& first = datasets[0].element_spec();
@@ -82,6 +93,8 @@ class IteratorsOfWorkers final : public PerWorkerSource {
   const std::vector<data::GraphIterator> iterators_;  // by worker
   mutable Mutex mu_;
   int64_t version_ COHORT_GUARDED_BY(mu_) = 0;
+  int64_t version_of_data_ COHORT_GUARDED_BY(mu_) = 0;  // the version since which the data are the same
+  std::vector<Node*> restarts_ COHORT_GUARDED_BY(mu_);  // by worker; empty until the first BeginAgain
   std::vector<data::GraphIteratorInitializer> initializers_ COHORT_GUARDED_BY(mu_);  // by worker
 };
 

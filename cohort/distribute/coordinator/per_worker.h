@@ -28,8 +28,8 @@ class PerWorkerSource {
   // Returns a number that changes when the workers have to initialize the value again. 0: there is nothing to run yet.
   virtual int64_t version() const = 0;
   // Returns what has to run on the worker before its first closure, again after the worker was lost, and again when
-  // version() has changed.
-  virtual WorkerInitialization Initialization(int worker) const = 0;
+  // version() has changed. `has` is the version that the worker's session has, 0 if it has none.
+  virtual WorkerInitialization Initialization(int worker, int64_t has) const = 0;
   // Returns the value for a closure on the worker. May add nodes.
   virtual std::vector<Output> Get(int worker) const = 0;
   // Returns the number of elements of data that a closure takes by one Get.

@@ -141,7 +141,18 @@ Model LoadModel(const std::string& path, const LoadOptions& options) {
   if (!state.BuildIfKnown()) return *model;       // a Sequential that has never seen data
   state.layers().Layer::SetTrainable(trainable);  // the layers know for themselves
   if (options.compile && !compile.is_null()) {
-    WithMember("config.json", path, [&] { model->Compile(DeserializeCompile(compile, OutputLayers(state.layers()))); });
+    WithMember("config.json", path, [&] {
+      CompileOptions given = DeserializeCompile(compile, OutputLayers(state.layers()));
+      const distribute::StrategyPtr& strategy = state.options().strategy;
+      if (given.steps_per_execution > 1 && (strategy == nullptr || strategy->closure_workers().empty())) {
+        LogInfo("keras", "model '", state.name(), "' of '", path,
+                "' was compiled with steps_per_execution = ", given.steps_per_execution,
+                "; it is compiled with 1 here, because only a ParameterServerStrategy ",
+                "makes several steps in one execution");
+        given.steps_per_execution = 1;
+      }
+      model->Compile(given);
+    });
   }
   const std::string where = StrCat(kWeightsMember, " of '", path, "'");
   SetWeightGroups(state, DecodeWeights(archive.weights, where), where);

@@ -31,6 +31,12 @@ constexpr uint64_t kPositionVersion = 2;
 constexpr uint64_t kBetweenWorkers = 0x9e3779b97f4a7c15;
 constexpr uint64_t kBetweenPasses = 0xd1b54a32d192ed03;
 
+// Returns a WorkerBatches::id that no other data have.
+int64_t NewId() {
+  static std::atomic<int64_t> made{0};
+  return ++made;
+}
+
 Shape WithOpenBatch(Shape shape) {
   shape.set_dim(0, Shape::kUnknownDim);
   return shape;
@@ -190,7 +196,6 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
 }
 
 data::Dataset Batches::DatasetOfWorker(int worker) {
-  // A further call of Fit, or a restored one, continues with other orders.
   const uint64_t shift = static_cast<uint64_t>(worker) * kBetweenWorkers +
                          static_cast<uint64_t>(std::max<int64_t>(0, next_pass_ - 1)) * kBetweenPasses;
   BatchOptions own = options_;
@@ -213,9 +218,8 @@ const WorkerBatches* Batches::of_workers() {
             "workers cannot read them: ", error.what());
     return nullptr;
   }
-  static std::atomic<int64_t> made{0};
   WorkerBatches& mine = of_workers_.emplace();
-  mine.id = ++made;
+  mine.id = NewId();
   mine.spec = first.element_spec();
   for (data::TensorSpec& component : mine.spec) {
     if (component.shape.has_rank() && component.shape.rank() > 0) component.shape = WithOpenBatch(component.shape);
@@ -374,6 +378,7 @@ void Batches::Restore(std::string_view position) {
   for (uint64_t left = in.Varint(); left > 0; --left) seeds.push_back(in.Fixed64());
   const std::string_view of_iterator = in.View();
   in.ExpectEnd();
+  if (of_workers_) of_workers_->id = NewId();  // the orders of the workers depend on next_pass_
   dataset_ = data::WithDrawnSeeds(*dataset_, seeds);
   peeked_.reset();
   iterator_ = nullptr;

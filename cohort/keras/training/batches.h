@@ -97,6 +97,8 @@ class Batches {
   // `repeats`: the dataset begins again at its end.
   data::Dataset Prepared(const ModelData& data, const BatchOptions& options, const data::ElementSpec& spec,
                          bool repeats = false);
+  // The dataset depends on the number of passes that were begun before, so that a further call of Fit, or a restored
+  // one, continues with other orders.
   data::Dataset DatasetOfWorker(int worker);
   // Returns this process's part of a dataset of global batches. Sets per_step_, the number of elements of this part
   // that a step takes.

@@ -100,7 +100,7 @@ ConfigValue SerializedCompile(const CompileOptions& options, const CompiledModel
                              {"metrics", MetricsInFile(options.metrics, compiled)},
                              {"weighted_metrics", MetricsInFile(options.weighted_metrics, compiled)},
                              {"run_eagerly", false},
-                             {"steps_per_execution", 1},
+                             {"steps_per_execution", options.steps_per_execution},
                              {"jit_compile", false}};
 }
 
@@ -120,6 +120,10 @@ CompileOptions DeserializeCompile(const ConfigValue& value, const std::vector<st
   options.metrics = MetricsFromFile(value.Find("metrics"), output_names, losses);
   options.weighted_metrics = MetricsFromFile(value.Find("weighted_metrics"), output_names, losses);
   options.loss = LossList(std::move(losses));
+  const ConfigValue* steps = value.Find("steps_per_execution");
+  // Keras also writes "auto": it chooses the number while it trains.
+  if (steps != nullptr && !steps->is_null() && !steps->is_string())
+    options.steps_per_execution = static_cast<int>(steps->AsInt());
   return options;
 }
 

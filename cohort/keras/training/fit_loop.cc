@@ -13,44 +13,54 @@ void WarnUnlessFinite(float loss, const std::string& where, int64_t index) {
              "; a smaller learning rate or clipnorm may help, the callback TerminateOnNaN ends training");
 }
 
-// After an error of the data: the steps that are queued change the weights, so the caller gets the error when they have
-// ended.
-void WaitForSteps(RemoteStep& remote) {
+// Calls `queue`, which queues steps, and waits until they have ended. If `queue` throws, the steps that are queued
+// still change the weights, so the caller gets the error when these have ended.
+template <typename Queue>
+void RunQueued(RemoteStep& remote, const Queue& queue) {
   try {
-    remote.Join();
-  } catch (const Error& error) {
-    LogWarning("keras", "beside the error of the data a step had this one: ", error.what());
+    queue();
+  } catch (...) {
+    const Status first = Status::FromCurrentException();
+    try {
+      remote.Join();
+    } catch (const Error& error) {
+      // Join throws an error that ends the coordinator each time.
+      if (error.what() != first.message()) LogWarning("keras", "beside the next error a step had: ", error.what());
+    }
+    throw;
   }
+  remote.Join();
 }
 
 // The most executions whose batches of this process are kept.
 constexpr size_t kMostQueued = 128;
 
-// Queues steps with batches that the workers read.
-std::vector<distribute::RemoteValue> QueueSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps) {
+// Makes steps with batches that the workers read, and adds an entry to *queued for each execution.
+void RunSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps,
+              std::vector<distribute::RemoteValue>* queued) {
   RemoteStep& remote = *step.remote();
   const int64_t lost = remote.lost_batches();
   remote.UseBatches(data);
-  std::vector<distribute::RemoteValue> queued;
+  // The closures are made before the first step runs, because the program's step function may throw.
+  const int each = step.steps_per_execution();
+  if (steps >= each) remote.Prepare(/*of_workers=*/true, each);
+  if (steps % each != 0) remote.Prepare(/*of_workers=*/true, static_cast<int>(steps % each));
   const int64_t first = step.NextStep();
-  for (int64_t done = 0; done < steps;) {
-    const auto now = static_cast<int>(std::min<int64_t>(step.steps_per_execution(), steps - done));
-    queued.push_back(remote.Schedule(first + done, now));
-    done += now;
-  }
-  remote.Join();
+  RunQueued(remote, [&] {
+    for (int64_t done = 0; done < steps; done += each) {
+      queued->push_back(remote.Schedule(first + done, static_cast<int>(std::min<int64_t>(each, steps - done))));
+    }
+  });
   if (const int64_t more = remote.lost_batches() - lost; more > 0) {
     LogWarning("keras", more, " batches were lost with workers that had taken them; other batches took their places");
   }
-  return queued;
 }
 
-// Queues steps with the batches that this process reads.
-std::vector<distribute::RemoteValue> QueueBatches(const StepFunction& step, Batches& batches) {
+// Makes steps with the batches that this process reads, and adds an entry to *queued for each execution.
+void RunBatches(const StepFunction& step, Batches& batches, std::vector<distribute::RemoteValue>* queued) {
   RemoteStep& remote = *step.remote();
-  std::vector<distribute::RemoteValue> queued;
   int64_t next = step.NextStep();
-  try {
+  RunQueued(remote, [&] {
     while (true) {
       std::vector<std::vector<Tensor>> together;
       Batches::Parts parts;
@@ -58,16 +68,25 @@ std::vector<distribute::RemoteValue> QueueBatches(const StepFunction& step, Batc
         together.push_back(parts.front());
       }
       if (together.empty()) break;
-      if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].Wait();
-      queued.push_back(remote.Schedule(next, together));
+      if (queued->size() >= kMostQueued) (*queued)[queued->size() - kMostQueued].Wait();
+      queued->push_back(remote.Schedule(next, together));
       next += static_cast<int64_t>(together.size());
     }
-  } catch (...) {
-    WaitForSteps(remote);
-    throw;
-  }
-  remote.Join();
-  return queued;
+  });
+}
+
+// Returns whether a worker is at the end of its data, which are repeated: then there is no batch at all. An op of a
+// step may throw an OutOfRangeError, too; if a step has succeeded, there are batches.
+bool FindsNoBatch(const std::vector<distribute::RemoteValue>& queued) {
+  return !queued.empty() && std::none_of(queued.begin(), queued.end(), [](const distribute::RemoteValue& execution) {
+    if (execution.status() != distribute::RemoteValueStatus::kReady) return false;
+    try {
+      execution.Fetch();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  });
 }
 
 Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
@@ -75,11 +94,15 @@ Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents&
   const WorkerBatches* data = batches.of_workers();
   std::vector<distribute::RemoteValue> queued;
   try {
-    queued = data != nullptr ? QueueSteps(step, *data, batches.steps()) : QueueBatches(step, batches);
-  } catch (const OutOfRangeError& error) {
-    throw InvalidArgumentError(StrCat("[keras] expected at least one batch in ", events.where, "; a worker has found ",
-                                      "none: ", error.what()));
+    if (data != nullptr)
+      RunSteps(step, *data, batches.steps(), &queued);
+    else
+      RunBatches(step, batches, &queued);
   } catch (const Error& error) {
+    if (error.code() == Code::kOutOfRange && data != nullptr && FindsNoBatch(queued)) {
+      throw InvalidArgumentError(StrCat("[keras] expected at least one batch in ", events.where, "; a worker has ",
+                                        "found none: ", error.what()));
+    }
     ThrowError(error.code(), StrCat(error.what(), " (in ", events.where, ")"));
   }
   bool finite = true;

@@ -333,7 +333,6 @@ void ModelEngine::FillWithPlaceholders(const std::vector<data::TensorSpec>& y_sp
 StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
                                    const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
                                    const WorkerBatches* batches) {
-  const VariableCreatorScope names = OwnNames();
   Steps steps;
   StepFunction function;
   if (strategy_->closure_workers().empty()) {
@@ -359,6 +358,7 @@ std::vector<GraphOptimizer*> ModelEngine::OptimizersOf(bool training) const {
 Callable ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool training,
                                       const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
                                       Steps* steps) {
+  const VariableCreatorScope names = OwnNames();
   strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
     StepInputs inputs;
     FillWithPlaceholders(y_specs, &inputs);

@@ -140,7 +140,7 @@ class ModelEngine {
   GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
   // With a ParameterServerStrategy: returns the number of updates that an earlier program has made on these parameter
   // servers before this engine has given the variables new values. Returns nullopt if it is not known: there was none,
-  // or its variable was lost. Only the first call returns it.
+  // or its variable was lost. Only the first call returns it, and it has a meaning only before the first step.
   std::optional<int64_t> TakeEarlierIterations() { return std::exchange(earlier_iterations_, std::nullopt); }
   double GetLearningRate();
   void SetLearningRate(double rate);

@@ -32,17 +32,21 @@ Output OnesFor(const Output& x) {
 
 }  // namespace
 
+void RemoteStep::PrepareFor(const WorkerBatches& batches) {
+  if (data_.valid() && weighted_ == batches.weighted && SameElements(spec_, batches.spec)) return;
+  data_ = coordinator_.CreatePerWorkerIterator(batches.spec);
+  data_id_ = 0;
+  spec_ = batches.spec;
+  weighted_ = batches.weighted;
+  std::erase_if(closures_, [](const auto& closure) { return closure.first.first; });
+}
+
 void RemoteStep::UseBatches(const WorkerBatches& batches) {
   if (data_.valid() && data_id_ == batches.id) {
     if (batches.starts_over) coordinator_.RestartPerWorkerDataset(data_);
     return;
   }
-  if (!data_.valid() || weighted_ != batches.weighted || !SameElements(spec_, batches.spec)) {
-    data_ = coordinator_.CreatePerWorkerIterator(batches.spec);
-    spec_ = batches.spec;
-    weighted_ = batches.weighted;
-    std::erase_if(closures_, [](const auto& closure) { return closure.first.first; });
-  }
+  PrepareFor(batches);
   coordinator_.SetPerWorkerDataset(data_, batches.dataset);
   data_id_ = batches.id;
 }
@@ -93,7 +97,7 @@ std::shared_ptr<RemoteStep> ModelEngine::MakeRemoteStep(const CompiledModel& com
         if (*first == nullptr) RunInitializers();
         return closure;
       });
-  if (batches != nullptr) remote->UseBatches(*batches);
+  if (batches != nullptr) remote->PrepareFor(*batches);
   remote->Prepare(batches != nullptr, batches != nullptr ? compiled.steps_per_execution : 1);
   *first = nullptr;
   return remote;

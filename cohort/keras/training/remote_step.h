@@ -37,6 +37,8 @@ class RemoteStep {
   RemoteStep(distribute::ClusterCoordinator& coordinator, MakeClosure make)
       : coordinator_(coordinator), make_(std::move(make)) {}
 
+  // Makes iterators over batches of this kind, which have no data yet, unless there are some.
+  void PrepareFor(const WorkerBatches& batches);
   // Makes the workers read these batches from now on. If they read them already, only begins a new pass.
   void UseBatches(const WorkerBatches& batches);
   // Makes the closure of this kind, if there is none yet.

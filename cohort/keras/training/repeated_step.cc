@@ -9,6 +9,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::keras {
 namespace {
@@ -34,6 +35,14 @@ std::vector<const Node*> NodesOf(const StepNodes& step) {
 
 bool MakesHandle(const Node& node) {
   return node.num_inputs() == 0 && node.num_outputs() == 1 && node.output_dtype(0) == DType::kResource;
+}
+
+// Returns other seeds for the copy of a random op with a state: in a closure the numbers of such an op follow from its
+// seeds and the closure's number, so that with equal seeds all steps of a closure would draw the same ones.
+AttrMap SeedsOfCopy(const Node& node) {
+  if (node.op().FindAttr("seed2") == nullptr) return {};
+  const auto [first, second] = ops::SeedPair(node.graph(), 0);
+  return {{"seed", first}, {"seed2", second}};
 }
 
 // Makes one copy of a step. The copies share what has no state and depends on no argument, such as constants.
@@ -69,7 +78,7 @@ class Copy {
     }
     if (!differs) return;
     if (has_state) controls.push_back(before);
-    copies_[&node] = CopyBeside(node, inputs, controls);
+    copies_[&node] = CopyBeside(node, inputs, controls, has_state ? SeedsOfCopy(node) : AttrMap());
   }
 
   std::map<const Node*, Node*> copies_;

@@ -246,6 +246,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   FitProgress progress = {batches, callbacks, RunningLosses(step), first_pass, options.initial_epoch};
   const InFit in_fit(&fit_, &progress);
   callbacks.OnTrainBegin();
+  engine().TakeEarlierIterations();  // the weights come from this program from now on
   if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   const Logs logs = RunEpochs(step, validation.get(), options, progress, history);
   engine().ExpectEqualReplicas();
@@ -339,6 +340,7 @@ Logs Trainer::TrainOnBatch(const ModelData& batch) {
   Batches::Parts whole;
   batches.Next(&whole);
   RunningLosses losses(step);
+  engine().TakeEarlierIterations();
   losses.Add(step.Run(whole.front()));
   return losses.Read(/*of_all=*/true);
 }
