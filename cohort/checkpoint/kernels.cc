@@ -8,6 +8,7 @@
 #include "cohort/checkpoint/snapshot_store.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/file_access.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {
@@ -37,6 +38,13 @@ class AsideKernel : public AsyncOpKernel {
   virtual bool RunAtOnce(KernelContext&) { return false; }
   virtual void RunAside(KernelContext& ctx) = 0;
 };
+
+// Checks that the graph may use the files of a checkpoint with this prefix: any of them may be a link.
+void CheckPrefix(const KernelContext& ctx, const std::string& prefix) {
+  const auto access = FileAccess::For(ctx.device().resources(), ctx.step().origin);
+  if (access == nullptr) return;
+  for (const char* suffix : {"", ".index", ".data-00000-of-00001"}) access->Check(prefix + suffix);
+}
 
 class GateClosed {
  public:
@@ -144,7 +152,9 @@ class SnapshotWriteKernel final : public AsideKernel {
  private:
   void RunAside(KernelContext& ctx) override {
     const auto snapshot = SnapshotStore::Of(ctx.device())->Find(ctx.input(0).scalar<int64_t>());
-    BundleWriter writer(ctx.input(1).scalar<std::string>());
+    const auto& prefix = ctx.input(1).scalar<std::string>();
+    CheckPrefix(ctx, prefix);
+    BundleWriter writer(prefix);
     for (size_t i = 0; i < snapshot->values.size(); ++i) writer.Add(snapshot->names[i], snapshot->values[i]);
     writer.Finish();
   }
@@ -157,6 +167,7 @@ class ProbeKernel final : public AsideKernel {
  private:
   void RunAside(KernelContext& ctx) override {
     const auto& path = ctx.input(0).scalar<std::string>();
+    FileAccess::CheckPath(ctx.device().resources(), ctx.step().origin, path);
     std::string found;
     try {
       if (ReadFile(path) == ctx.input(1).scalar<std::string>()) return;
@@ -195,6 +206,7 @@ class SaveKernel final : public AsideKernel {
  private:
   void RunAside(KernelContext& ctx) override {
     const Named named = NamesOf(ctx, static_cast<size_t>(ctx.num_inputs() - 3));
+    CheckPrefix(ctx, named.prefix);
     BundleWriter writer(named.prefix);
     for (size_t i = 0; i < named.names.size(); ++i) {
       const Tensor& tensor = ctx.input(static_cast<int>(i) + 3);
@@ -216,6 +228,7 @@ class RestoreKernel final : public AsideKernel {
  private:
   void RunAside(KernelContext& ctx) override {
     const Named named = NamesOf(ctx, static_cast<size_t>(ctx.num_outputs()));
+    CheckPrefix(ctx, named.prefix);
     const BundleReader reader(named.prefix);
     for (size_t i = 0; i < named.names.size(); ++i) {
       const std::string& name = named.names[i];

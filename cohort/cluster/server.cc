@@ -12,6 +12,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
+#include "cohort/device/file_access.h"
 
 namespace cohort {
 namespace {
@@ -113,8 +114,13 @@ void Server::Start() {
   node_options.reconnect_limit = options_.reconnect_limit;
   node_options.connect_timeout = options_.config.connect_timeout;
   auto node = std::make_shared<ClusterNode>(
-      cluster_, name, std::move(devices), std::move(resources),
+      cluster_, name, std::move(devices), resources,
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); }, node_options);
+
+  if (!options_.allow_path.empty()) {
+    const ClientId self{name.ToString(), node->identity().incarnation};
+    FileAccess::Install(resources->resources, std::make_shared<FileAccess>(self, options_.allow_path));
+  }
 
   const std::string& own = cluster_.task_address(job_, task_);
   const int port = node->Listen(options_.bind.empty() ? own : options_.bind);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/export.h"
@@ -42,6 +43,9 @@ struct COHORT_EXPORT ServerOptions {
   std::chrono::milliseconds reconnect_limit{0};
   // How often a call that waits for a missing task logs that it waits; 0: never.
   std::chrono::milliseconds missing_interval{10000};
+  // If not empty: the graphs of other processes may read and write files on this task only in these folders. Symbolic
+  // links are resolved. If empty: every peer that has the token may use every path (docs/security.md).
+  std::vector<std::string> allow_path;
   // The object that is given every update of this task's variables. Null: there is none.
   std::shared_ptr<UpdateObserver> update_observer;
 };
@@ -63,8 +67,9 @@ class COHORT_EXPORT Server {
 
   // Makes the devices and begins to serve. Throws the errors of Transport::Listen: UnavailableError if the port is in
   // use; for gRPC also InvalidArgumentError if the address is not local, and PermissionDeniedError if the address is
-  // not a loopback address and allow_insecure is false. Throws the errors of JobToken if `token` is "". Throws the
-  // errors of BackendRegistry::MakeDevices. A second call, and a call after Stop, only logs.
+  // not a loopback address and allow_insecure is false. Throws NotFoundError if a folder of allow_path does not exist.
+  // Throws the errors of JobToken if `token` is "". Throws the errors of BackendRegistry::MakeDevices. A second call,
+  // and a call after Stop, only logs.
   void Start();
   // Returns the target for Session's constructor: protocol, host and port, such as "grpc://host:port". A session of
   // this process reaches the server's own task without a network. Throws FailedPreconditionError if the server is not

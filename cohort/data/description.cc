@@ -73,8 +73,33 @@ NodePtr ReadSubset(DescriptionReader& in, const std::string& kind, const Inputs&
   return MakeShard(inputs[0], stride, first, require_non_empty);
 }
 
+// A format that checks each file before it opens it. The names of the files are known only when the dataset runs.
+class CheckedFormat final : public FileFormat {
+ public:
+  CheckedFormat(std::shared_ptr<const FileFormat> format, DescriptionReader::FileCheck check)
+      : format_(std::move(format)), check_(std::move(check)) {}
+  std::string kind() const override { return format_->kind(); }
+  std::string Parameters() const override { return format_->Parameters(); }
+  const ElementSpec& spec() const override { return format_->spec(); }
+  std::unique_ptr<FileReader> Open(const std::string& path) const override {
+    check_(path);
+    return format_->Open(path);
+  }
+  void Write(DescriptionWriter* out) const override { format_->Write(out); }
+
+ private:
+  const std::shared_ptr<const FileFormat> format_;
+  const DescriptionReader::FileCheck check_;
+};
+
+NodePtr ReadFiles(const DescriptionReader& in, const Inputs& inputs, std::shared_ptr<const FileFormat> format) {
+  if (in.check()) format = std::make_shared<CheckedFormat>(std::move(format), in.check());
+  return MakeReader(inputs[0], std::move(format));
+}
+
 NodePtr ReadCache(DescriptionReader& in, const Inputs& inputs) {
   const std::string filename = in.String();
+  if (in.check() && !filename.empty()) in.check()(filename + ".cache");
   return filename.empty() ? MakeMemoryCache(inputs[0]) : MakeFileCache(inputs[0], filename);
 }
 
@@ -99,7 +124,10 @@ NodePtr ReadInterleave(DescriptionReader& in, const Inputs& inputs) {
 
 NodePtr ReadIdxFiles(DescriptionReader& in) {
   std::vector<std::string> paths(static_cast<size_t>(in.Int(1, 1 << 16)));
-  for (std::string& path : paths) path = in.String();
+  for (std::string& path : paths) {
+    path = in.String();
+    if (in.check()) in.check()(path);
+  }
   return MakeIdx(std::move(paths));
 }
 
@@ -129,9 +157,9 @@ const std::vector<Kind>& Kinds() {
       {"Skip", 1, 1, [](R& in, I& inputs) { return ReadSubset(in, "Skip", inputs); }},
       {"Shard", 1, 1, [](R& in, I& inputs) { return ReadSubset(in, "Shard", inputs); }},
       {"Cache", 1, 1, ReadCache},
-      {"TextLine", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadTextLineFormat(in)); }},
-      {"TFRecord", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadTFRecordFormat(in)); }},
-      {"Csv", 1, 1, [](R& in, I& inputs) { return MakeReader(inputs[0], ReadCsvFormat(in)); }},
+      {"TextLine", 1, 1, [](R& in, I& inputs) { return ReadFiles(in, inputs, ReadTextLineFormat(in)); }},
+      {"TFRecord", 1, 1, [](R& in, I& inputs) { return ReadFiles(in, inputs, ReadTFRecordFormat(in)); }},
+      {"Csv", 1, 1, [](R& in, I& inputs) { return ReadFiles(in, inputs, ReadCsvFormat(in)); }},
       {"Idx", 0, 0, [](R& in, I&) { return ReadIdxFiles(in); }},
       {"Map", 1, 1, ReadMap},
       {"Filter", 1, 1, ReadFilter},
@@ -249,8 +277,8 @@ SerializedDataset Serialize(const Dataset& dataset, int64_t max_tensor_bytes) {
   return {out.TakeBytes(), out.TakeTensors()};
 }
 
-Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup) {
-  DescriptionReader in(description, lookup);
+Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup, FileCheck check) {
+  DescriptionReader in(description, lookup, std::move(check));
   const int64_t version = in.Int();
   if (version != kVersion) {
     throw InvalidArgumentError(
@@ -261,11 +289,12 @@ Dataset Deserialize(std::string_view description, const std::function<Tensor(uin
   return Dataset(std::move(node));
 }
 
-Dataset Deserialize(const SerializedDataset& serialized) {
-  return Deserialize(serialized.description, [&](uint64_t hash) {
+Dataset Deserialize(const SerializedDataset& serialized, FileCheck check) {
+  const auto lookup = [&](uint64_t hash) {
     const auto found = serialized.tensors.find(hash);
     return found == serialized.tensors.end() ? Tensor() : found->second;
-  });
+  };
+  return Deserialize(serialized.description, lookup, std::move(check));
 }
 
 }  // namespace cohort::data

@@ -50,7 +50,10 @@ class DescriptionWriter {
 class DescriptionReader {
  public:
   using TensorLookup = std::function<Tensor(uint64_t hash)>;
-  DescriptionReader(std::string_view bytes, TensorLookup lookup) : in_(bytes), lookup_(std::move(lookup)) {}
+  // `check` is the FileCheck of data/serialize.h.
+  using FileCheck = std::function<void(const std::string& path)>;
+  DescriptionReader(std::string_view bytes, TensorLookup lookup, FileCheck check)
+      : in_(bytes), lookup_(std::move(lookup)), check_(std::move(check)) {}
   int64_t Int();
   // Throws DataLossError for a number below `low` or above `high`.
   int64_t Int(int64_t low, int64_t high);
@@ -59,12 +62,14 @@ class DescriptionReader {
   ElementSpec Spec();
   Tensor TensorReference();
   NodePtr Node();
+  const FileCheck& check() const { return check_; }
   void ExpectEnd() const { in_.ExpectEnd(); }
 
  private:
   static constexpr int kMaxDepth = 200;
   WireReader in_;
   TensorLookup lookup_;
+  FileCheck check_;
   int depth_ = 0;
 };
 

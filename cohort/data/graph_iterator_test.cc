@@ -214,7 +214,7 @@ TEST_F(GraphIteratorTest, ARequestThatIsCancelledLosesNoElement) {
   const Dataset dataset = EveryOneOf(20'000);
   IteratorResource iterator("numbers", dataset.element_spec());
   const auto opened = std::make_shared<std::promise<RunAnswer>>();
-  iterator.Initialize(Serialize(dataset), nullptr,
+  iterator.Initialize(Serialize(dataset), nullptr, nullptr,
                       [opened](RunAnswer answer) { opened->set_value(std::move(answer)); });
   ASSERT_TRUE(opened->get_future().get().status.ok());
   std::vector<int64_t> got;

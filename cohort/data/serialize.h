@@ -27,10 +27,15 @@ struct COHORT_EXPORT SerializedDataset {
 COHORT_EXPORT SerializedDataset Serialize(const Dataset& dataset,
                                           int64_t max_tensor_bytes = std::numeric_limits<int64_t>::max());
 
-// Returns the same pipeline. A shuffle without a seed keeps the seed that it has drawn. `lookup` returns the tensor
-// with a hash, and may throw. Throws DataLossError or InvalidArgumentError if the bytes do not describe a dataset, or
-// if a tensor does not have its hash.
-COHORT_EXPORT Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup);
-COHORT_EXPORT Dataset Deserialize(const SerializedDataset& serialized);
+// Throws if a dataset may not use the file `path`. An empty function allows every path.
+using FileCheck = std::function<void(const std::string& path)>;
+
+// Returns the same pipeline. `check` is called for each file before the dataset uses it, here or later on any thread. A
+// shuffle without a seed keeps the seed that it has drawn. `lookup` returns the tensor with a hash, and may throw.
+// Throws DataLossError or InvalidArgumentError if the bytes do not describe a dataset, or if a tensor does not have its
+// hash.
+COHORT_EXPORT Dataset Deserialize(std::string_view description, const std::function<Tensor(uint64_t hash)>& lookup,
+                                  FileCheck check = nullptr);
+COHORT_EXPORT Dataset Deserialize(const SerializedDataset& serialized, FileCheck check = nullptr);
 
 }  // namespace cohort::data

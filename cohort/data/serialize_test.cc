@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/testing/temp_folder.h"
+#include "cohort/data/readers/readers.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/testing/drain.h"
 
@@ -72,6 +75,25 @@ TEST(SerializeTest, FunctionsOfTheProcessAreRefusedByName) {
     EXPECT_THAT(error.what(), HasSubstr("got a Map that calls a function of this process"));
   }
   EXPECT_THROW(Serialize(Dataset::Range(3).Filter([](const Element&) { return true; })), FailedPreconditionError);
+}
+
+// The names of files may be elements, so a reader asks when it opens a file.
+TEST(SerializeTest, EachFileIsCheckedBeforeItIsUsed) {
+  const cohort::testing::TempFolder folder;
+  WriteFileAtomically(folder / "open", "a\n");
+  WriteFileAtomically(folder / "closed", "b\n");
+  std::vector<std::string> asked;
+  const auto check = [&](const std::string& path) {
+    asked.push_back(path);
+    if (path != folder / "open") throw PermissionDeniedError("not this one");
+  };
+  const Dataset lines = TextLineDataset(std::vector<std::string>{folder / "open", folder / "closed"});
+  const auto iterator = Deserialize(Serialize(lines), check).MakeIterator();
+  EXPECT_EQ(iterator->Next()[0].scalar<std::string>(), "a");
+  EXPECT_THROW(iterator->Next(), PermissionDeniedError);
+  EXPECT_EQ(asked, (std::vector<std::string>{folder / "open", folder / "closed"}));
+  EXPECT_THROW(Deserialize(Serialize(Dataset::Range(3).Cache(folder / "kept")), check), PermissionDeniedError);
+  EXPECT_EQ(asked.back(), folder / "kept.cache");
 }
 
 TEST(SerializeTest, DamageIsTold) {

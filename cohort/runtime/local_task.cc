@@ -2,6 +2,7 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/execution/executable_checks.h"
 
 namespace cohort {
 namespace {
@@ -24,6 +25,7 @@ LocalTask::~LocalTask() { CloseAll(Status(Code::kCancelled, StrCat("[task] ", na
 
 void LocalTask::Register(ExecutableSpec spec) {
   const ExecutableKey key = spec.key;
+  CheckExecutableSpec(spec);
   if (spec.client == ClientId()) spec.client = self_;
   std::unique_ptr<ValueSender> sender = make_sender_ ? make_sender_(spec) : nullptr;
   auto executable = std::make_shared<Executable>(std::move(spec), *devices_, std::move(sender));

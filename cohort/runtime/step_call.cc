@@ -129,12 +129,18 @@ void StepCall::Abandon(const Status& why) {
   Finish();
 }
 
-void StepCall::PartDone(size_t index, const Status& status, std::vector<Tensor> rets) {
+void StepCall::PartDone(size_t index, const Status& of_part, std::vector<Tensor> rets) {
+  Status status = of_part;
   bool first_failure = false;
   {
     MutexLock lock(mu_);
     if (ended_early_) return;
-    ++answering_;
+    ++answering_;  // so that prepared_ stays
+    const size_t expected = prepared_.parts[index].ret_fetches.size();
+    if (status.ok() && rets.size() != expected) {
+      status = Status(Code::kDataLoss, StrCat("[session] expected ", expected, " results of step ", step_, " from ",
+                                              prepared_.parts[index].task->name(), "; got ", rets.size()));
+    }
     first_failure = !status.ok() && status_.ok();
     if (first_failure) status_ = status;
   }

@@ -54,7 +54,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   void Abandon(const Status& why) COHORT_EXCLUDES(mu_);
 
  private:
-  void PartDone(size_t index, const Status& status, std::vector<Tensor> rets) COHORT_EXCLUDES(mu_);
+  void PartDone(size_t index, const Status& of_part, std::vector<Tensor> rets) COHORT_EXCLUDES(mu_);
   void CancelAllBut(size_t except, const Status& why);
   Status Failure() COHORT_EXCLUDES(mu_);
   // Returns the names of the tasks whose parts have not ended.

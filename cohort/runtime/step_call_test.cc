@@ -30,7 +30,9 @@ class TaskThatIsEnded final : public TaskClient {
   void CloseSession(uint64_t) override {}
   void ResetContainer(const std::string&) override {}
 
-  void End(const Status& status) { std::exchange(done_, nullptr)(status, {}); }
+  void End(const Status& status, std::vector<Tensor> rets = {}) {
+    std::exchange(done_, nullptr)(status, std::move(rets));
+  }
 
  private:
   const std::string name_ = "/job:worker/replica:0/task:1";
@@ -52,6 +54,17 @@ class StepCallTest : public ::testing::Test {
   PreparedSignature prepared_;
   const Status closed_{Code::kCancelled, "the session was closed"};
 };
+
+// A task in another process may answer with any number of results.
+TEST_F(StepCallTest, AWrongNumberOfResultsFailsTheStep) {
+  Status outcome;
+  const auto call = Start([&outcome](const Status& status, const std::vector<Tensor>&) { outcome = status; });
+  task_->End(Status(), {Tensor::Scalar(1.0f)});
+  EXPECT_EQ(outcome.code(), Code::kDataLoss);
+  EXPECT_NE(outcome.message().find("expected 0 results of step 1 from /job:worker/replica:0/task:1; got 1"),
+            std::string::npos)
+      << outcome.message();
+}
 
 // The session may be freed after Abandon, and its graph, which `done` reads.
 TEST_F(StepCallTest, AbandonWaitsForADoneThatIsRunning) {

@@ -67,6 +67,9 @@ constexpr Flag kFlags[] = {
     {"allow_insecure", true,
      [](const char* name, const std::string& text, TaskFlags* flags) { flags->allow_insecure = Truth(name, text); },
      "Work without TLS beyond this machine"},
+    {"allow_path", false,
+     [](const char*, const std::string& text, TaskFlags* flags) { flags->allow_path.push_back(text); },
+     "Let the graphs of other tasks use files in this folder only; may be given several times (any path)"},
     {"orphan_timeout", false,
      [](const char* name, const std::string& text, TaskFlags* flags) { flags->orphan_timeout = Seconds(name, text); },
      "Seconds after which a task that serves ends if the chief is gone; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)"},
@@ -205,6 +208,7 @@ Task StartTask(const TaskFlags& flags) {
   ServerOptions options;
   options.bind = flags.bind;
   options.allow_insecure = flags.allow_insecure;
+  options.allow_path = flags.allow_path;
   options.orphan_timeout = flags.orphan_timeout;
   options.chief_timeout = flags.chief_timeout;
   task.server = std::make_unique<Server>(task.cluster, task.job, task.index, options);

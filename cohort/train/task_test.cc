@@ -35,13 +35,15 @@ class Words {
 
 TEST(TaskFlagsTest, TakesItsOwnAndLeavesTheOthers) {
   Words words({"program", "--ps_hosts=a:1,b:2", "--epochs", "3", "--worker-hosts", "c:3", "--job_name=worker",
-               "--task-index=1", "--allow_insecure", "data", "--", "--bind=x"});
+               "--task-index=1", "--allow_insecure", "--allow_path=/a", "--allow-path", "/b", "data", "--",
+               "--bind=x"});
   const TaskFlags flags = words.Take();
   EXPECT_EQ(flags.ps_hosts, "a:1,b:2");
   EXPECT_EQ(flags.worker_hosts, "c:3");
   EXPECT_EQ(flags.job_name, "worker");
   EXPECT_EQ(flags.task_index, 1);
   EXPECT_TRUE(flags.allow_insecure);
+  EXPECT_THAT(flags.allow_path, ElementsAre("/a", "/b"));
   EXPECT_EQ(flags.bind, "");
   EXPECT_THAT(words.left(), ElementsAre("program", "--epochs", "3", "data", "--", "--bind=x"));
 }

@@ -74,6 +74,9 @@ int ServeCommand(const Arguments& arguments) {
   app.add_option("--task_index", flags.task_index, "Index of this task in its job");
   app.add_option("--bind", flags.server.bind, "host:port to listen on, if that is not the address in the cluster");
   app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen beyond this machine, although there is no TLS");
+  app.add_option("--allow_path", flags.server.allow_path,
+                 "Let the graphs of other tasks use files in this folder only; may be given several times (any path)")
+      ->type_name("FOLDER");
   app.add_option("--orphan_timeout", flags.orphan_timeout,
                  "End if the chief has been gone for so long; 0 = never (COHORT_ORPHAN_TIMEOUT, else 60)")
       ->check(CLI::Range(0.0, 1e9).description(""))

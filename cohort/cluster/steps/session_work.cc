@@ -1,5 +1,8 @@
 #include "cohort/cluster/steps/session_work.h"
 
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+
 namespace cohort {
 namespace {
 
@@ -30,7 +33,11 @@ void SessionWork::RunNext(uint64_t session) {
       closure = std::move(queue->second.front());
       queue->second.pop_front();
     }
-    closure();
+    try {
+      closure();
+    } catch (...) {
+      LogError("cluster", "work for session ", session, " failed: ", Status::FromCurrentException().ToString());
+    }
   }
 }
 

@@ -47,6 +47,23 @@ class ValuesToPeers final : public ValueSender {
   const std::function<void(const Connection&)> lost_;
 };
 
+// The completion of a step runs on a thread on which nothing catches an error. A result may be a handle, which cannot
+// travel: the master then gets the error instead of the results.
+void SendStepDone(Connection& connection, const StepRef& ref, const Status& status, std::vector<Tensor> rets,
+                  const StepStats& stats) {
+  Status failure;
+  try {
+    return connection.Send(EncodeStepDone(ref, status, std::move(rets), stats));
+  } catch (...) {
+    failure = Status::FromCurrentException();
+  }
+  try {
+    connection.Send(EncodeStepDone(ref, failure, {}, {}));
+  } catch (...) {
+    connection.Close(LostPeer(connection.peer(), failure.ToString()));  // the master must not wait for ever
+  }
+}
+
 }  // namespace
 
 StepService::StepService(ClusterNode& node, std::shared_ptr<const DeviceSet> devices,
@@ -188,13 +205,43 @@ void StepService::HandleRequest(const std::shared_ptr<Connection>& connection, M
     case MessageKind::kCloseSession:
       leases_.End(DecodeCloseSession(message));
       return node_.peers().Wake();  // a dialer of this session gives up
-    case MessageKind::kResetContainer: return local_->ResetContainer(DecodeResetContainer(message));
+    case MessageKind::kResetContainer: return HandleResetContainer(connection, message);
     case MessageKind::kTrainingDone: return HandleTrainingDone(connection, message);
     default: throw InvalidArgumentError(StrCat("[protocol] unknown message kind ", message.kind));
   }
 }
 
+// In a cluster without a chief, any task of the cluster may take its place.
+bool StepService::IsChief(const std::string& task) const {
+  const std::string& chief = node_.options().chief;
+  if (!chief.empty()) return task == chief;
+  const DeviceName name = DeviceName::Parse(task);
+  return name.job && name.task && node_.cluster().has_task(*name.job, *name.task);
+}
+
+void StepService::HandleResetContainer(const std::shared_ptr<Connection>& connection, const Message& message) {
+  const std::string& peer = connection->peer().task;
+  const DeviceName name = DeviceName::Parse(peer);
+  const bool is_client = name.job && !node_.cluster().has_job(*name.job);
+  if (!is_client && !IsChief(peer)) {
+    throw PermissionDeniedError(StrCat("[protocol] expected the chief or a client to reset a container of ",
+                                       node_.task().ToString(), "; got the request from ", peer,
+                                       "; call Session::Reset on the chief or in a program outside the cluster"));
+  }
+  const std::string container = DecodeResetContainer(message);
+  if (container.starts_with('_')) {
+    throw PermissionDeniedError(StrCat("[protocol] expected a container of sessions; got '", container, "' from ", peer,
+                                       ", which belongs to the task"));
+  }
+  local_->ResetContainer(container);
+}
+
 void StepService::HandleTrainingDone(const std::shared_ptr<Connection>& connection, const Message& message) {
+  if (!IsChief(connection->peer().task)) {
+    throw PermissionDeniedError(StrCat("[protocol] expected the chief ", node_.options().chief, " to tell ",
+                                       node_.task().ToString(), " that training is done; got it from ",
+                                       connection->peer().task, "; call AnnounceDone on the chief"));
+  }
   LogInfo("cluster", node_.task().ToString(), ": ", connection->peer().task, " says that training is done");
   // The answer leaves before anything ends, and so before this side's goodbye.
   connection->Send(EncodeTrainingDoneAck(DecodeTrainingDone(message)));
@@ -205,6 +252,9 @@ void StepService::HandleRegister(const std::shared_ptr<Connection>& connection, 
   auto request = std::make_shared<RegisterRequest>(DecodeRegister(message));
   const uint64_t session = request->spec.key.session;
   request->spec.client = IdOf(connection->peer());
+  if (request->spec.client == IdOf(node_.identity())) {  // a process reaches its own task without a connection
+    throw PermissionDeniedError(StrCat("[protocol] a peer says that it is this process, ", node_.task().ToString()));
+  }
   leases_.Hold(session, request->spec.client);
   session_work_->Schedule(session, [this, connection, request] { Register(connection, std::move(*request)); });
 }
@@ -255,7 +305,7 @@ void StepService::HandleStart(const std::shared_ptr<Connection>& connection, Mes
                     Executor::Mode::kNetwork,
                     [connection, ref = start.ref, trace](const Status& status, std::vector<Tensor> rets) {
                       const StepStats stats = trace != nullptr ? trace->Take() : StepStats();
-                      connection->Send(EncodeStepDone(ref, status, std::move(rets), stats));
+                      SendStepDone(*connection, ref, status, std::move(rets), stats);
                     });
 }
 

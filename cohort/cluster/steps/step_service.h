@@ -64,12 +64,16 @@ class StepService final : public NodeService {
   void Register(const std::shared_ptr<Connection>& connection, RegisterRequest request);
   void HandleStart(const std::shared_ptr<Connection>& connection, Message message);
   void HandleValues(const Message& message);
+  // These two throw PermissionDeniedError if the peer may not send the message, or if the container belongs to the
+  // task.
+  void HandleResetContainer(const std::shared_ptr<Connection>& connection, const Message& message);
   void HandleTrainingDone(const std::shared_ptr<Connection>& connection, const Message& message);
   // Connects to every task to which steps of the executable send values. Returns an object that sends over these
   // connections.
   std::unique_ptr<ValueSender> MakeSender(const ExecutableSpec& spec);
   // Returns an error if the lease of `session` has ended, else OK.
   Status WhyToGiveUp(uint64_t session);
+  bool IsChief(const std::string& task) const;
   void TellTrainingDoneTo(const DeviceName& task);
   // Schedules work that frees what a session has on this task, and then removes its lease. Does not wait.
   void FreeSession(uint64_t session);

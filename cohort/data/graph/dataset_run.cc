@@ -33,9 +33,10 @@ using RequestPtr = std::shared_ptr<Request>;
 
 class DatasetRun::State : public std::enable_shared_from_this<State> {
  public:
-  State(std::string name, SerializedDataset dataset, ElementSpec spec, std::string position)
+  State(std::string name, SerializedDataset dataset, ElementSpec spec, std::string position, FileCheck check)
       : name_(std::move(name)),
         serialized_(std::move(dataset)),
+        check_(std::move(check)),
         first_position_(std::move(position)),
         spec_(std::move(spec)) {}
 
@@ -71,6 +72,7 @@ class DatasetRun::State : public std::enable_shared_from_this<State> {
   const std::string name_;
   // Only the thread uses these.
   SerializedDataset serialized_;
+  const FileCheck check_;
   const std::string first_position_;
   const ElementSpec spec_;
   std::unique_ptr<Iterator> iterator_;
@@ -203,7 +205,7 @@ RunAnswer DatasetRun::State::Serve(const Request& request) {
 
 void DatasetRun::State::Open() {
   try {
-    const Dataset dataset = Deserialize(std::exchange(serialized_, {}));
+    const Dataset dataset = Deserialize(std::exchange(serialized_, {}), check_);
     if (!IsCompatible(dataset.element_spec(), spec_)) {
       throw InvalidArgumentError(StrCat("[iterator] expected a dataset of elements ", ToString(spec_),
                                         " for the iterator '", name_, "'; got ", ToString(dataset.element_spec()),
@@ -280,8 +282,9 @@ RequestPtr MakeRequest(RequestKind kind, CancellationManager* cancellation, Data
 
 }  // namespace
 
-DatasetRun::DatasetRun(std::string name, SerializedDataset dataset, const ElementSpec& spec, std::string position)
-    : state_(std::make_shared<State>(std::move(name), std::move(dataset), spec, std::move(position))),
+DatasetRun::DatasetRun(std::string name, SerializedDataset dataset, const ElementSpec& spec, std::string position,
+                       FileCheck check)
+    : state_(std::make_shared<State>(std::move(name), std::move(dataset), spec, std::move(position), std::move(check))),
       thread_([state = state_] { state->Loop(); }) {}
 
 DatasetRun::~DatasetRun() {

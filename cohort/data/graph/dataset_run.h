@@ -34,10 +34,11 @@ class DatasetRun {
  public:
   using Done = std::function<void(RunAnswer)>;
 
-  // Starts the thread. The thread first makes the dataset, checks that its elements fit `spec`, makes its iterator, and
-  // goes to `position` if that is not empty. If that fails, all requests fail. But if the position is one of another
-  // pipeline, or is damaged, the thread logs a warning and begins at the start.
-  DatasetRun(std::string name, SerializedDataset dataset, const ElementSpec& spec, std::string position);
+  // Starts the thread. `check` is that of Deserialize. The thread first makes the dataset, checks that its elements fit
+  // `spec`, makes its iterator, and goes to `position` if that is not empty. If that fails, all requests fail. But if
+  // the position is one of another pipeline, or is damaged, the thread logs a warning and begins at the start.
+  DatasetRun(std::string name, SerializedDataset dataset, const ElementSpec& spec, std::string position,
+             FileCheck check);
   ~DatasetRun();
   DatasetRun(const DatasetRun&) = delete;
 

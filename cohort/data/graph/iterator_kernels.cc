@@ -7,6 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/graph/iterator_ops.h"
 #include "cohort/data/graph/iterator_resource.h"
+#include "cohort/device/file_access.h"
 #include "cohort/device/kernel.h"
 #include "cohort/device/variant.h"
 
@@ -116,8 +117,12 @@ class MakeIteratorKernel final : public AsyncOpKernel {
   explicit MakeIteratorKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
     const auto& dataset = VariantOf<DatasetValue>(ctx.input(0), "[iterator] expected a dataset");
+    data::FileCheck check;
+    if (const auto access = FileAccess::For(ctx.device().resources(), ctx.step().origin)) {
+      check = [access](const std::string& path) { access->Check(path); };
+    }
     ResourceOf<IteratorResource>(ctx.input(1))
-        .Initialize(dataset.serialized, ctx.step().cancellation,
+        .Initialize(dataset.serialized, std::move(check), ctx.step().cancellation,
                     [done = std::move(done)](const RunAnswer& answer) { done(answer.status); });
   }
 };

@@ -6,13 +6,15 @@
 
 namespace cohort::data {
 
-void IteratorResource::Initialize(SerializedDataset dataset, CancellationManager* cancellation, Done done) {
+void IteratorResource::Initialize(SerializedDataset dataset, FileCheck check, CancellationManager* cancellation,
+                                  Done done) {
   std::shared_ptr<DatasetRun> fresh;
   std::vector<std::shared_ptr<DatasetRun>> ended;  // destroyed without the lock
   {
     MutexLock lock(mu_);
     dataset_ = dataset;
-    fresh = std::make_shared<DatasetRun>(name_, std::move(dataset), spec_, restored_);
+    check_ = check;
+    fresh = std::make_shared<DatasetRun>(name_, std::move(dataset), spec_, restored_, std::move(check));
     if (run_ != nullptr) {
       run_->Retire();
       retired_.push_back(std::move(run_));
@@ -30,11 +32,13 @@ void IteratorResource::Initialize(SerializedDataset dataset, CancellationManager
 void IteratorResource::Restart(CancellationManager* cancellation, const Done& done) {
   if (Run(done) == nullptr) return;
   SerializedDataset dataset;
+  FileCheck check;
   {
     MutexLock lock(mu_);
     dataset = dataset_;
+    check = check_;
   }
-  Initialize(std::move(dataset), cancellation, done);
+  Initialize(std::move(dataset), std::move(check), cancellation, done);
 }
 
 void IteratorResource::GetNext(CancellationManager* cancellation, const Done& done) {

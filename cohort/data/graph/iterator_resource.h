@@ -35,9 +35,11 @@ class IteratorResource final : public Resource {
 
   // Puts the iterator at the start of a dataset, or at the position that Restore was given since the last GetNext.
   // Steps that already wait for an element get one of the dataset before.
-  void Initialize(SerializedDataset dataset, CancellationManager* cancellation, Done done) COHORT_EXCLUDES(mu_);
+  // `check` is that of Deserialize.
+  void Initialize(SerializedDataset dataset, FileCheck check, CancellationManager* cancellation, Done done)
+      COHORT_EXCLUDES(mu_);
   // The next three fail with FailedPreconditionError if Initialize was never called.
-  // As Initialize with the dataset of the last call of Initialize.
+  // As Initialize with the dataset and the check of the last call of Initialize.
   void Restart(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void GetNext(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void Save(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
@@ -56,6 +58,7 @@ class IteratorResource final : public Resource {
   std::string restored_ COHORT_GUARDED_BY(mu_);  // since the last GetNext; "" if there is none
   std::shared_ptr<DatasetRun> run_ COHORT_GUARDED_BY(mu_);
   SerializedDataset dataset_ COHORT_GUARDED_BY(mu_);  // of run_, which shares its tensors
+  FileCheck check_ COHORT_GUARDED_BY(mu_);            // of run_
   // Runs of earlier datasets that may still serve requests.
   std::vector<std::shared_ptr<DatasetRun>> retired_ COHORT_GUARDED_BY(mu_);
 };

@@ -4,6 +4,7 @@
 
 #include <zip.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ctime>
@@ -27,6 +28,11 @@ constexpr char kWeights[] = "model.weights.h5";
 constexpr int kMajorVersion = 3;
 // Deflate cannot compress by more. A member that claims a larger ratio is damaged.
 constexpr uint64_t kLargestRatio = 1100;
+// The texts are small. The weights are bounded by the size of the file, because weights hardly become smaller.
+constexpr uint64_t kMostMetadata = uint64_t{1} << 20;
+constexpr uint64_t kMostConfig = uint64_t{64} << 20;
+constexpr uint64_t kMostWeights = uint64_t{256} << 20;  // if the file is small
+constexpr uint64_t kMostWeightsPerByte = 64;
 
 struct Discard {
   void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -106,13 +112,15 @@ class Reader {
     static_cast<void>(source.release());
   }
 
-  std::string Member(const char* name) const {
+  // Returns the bytes of a member. Throws DataLossError if it has more than `most` bytes.
+  std::string Member(const char* name, uint64_t most) const {
     zip_stat_t stat;
     if (zip_stat(archive_.get(), name, 0, &stat) != 0) {
       throw InvalidArgumentError(StrCat("[keras/archive] expected a .keras file with the members ", kMetadata, ", ",
                                         kConfig, " and ", kWeights, "; '", path_, "' has no ", name));
     }
     if (stat.size > stat.comp_size * kLargestRatio + 1024) Fail(name, "its size is not to be believed");
+    if (stat.size > most) Fail(name, "it is larger than such a member can be");
     const Owned<zip_file_t> file(zip_fopen(archive_.get(), name, 0));
     if (file == nullptr) Fail(name, zip_strerror(archive_.get()));
     std::string bytes(stat.size, '\0');
@@ -127,6 +135,8 @@ class Reader {
     if (zip_fread(file.get(), &rest, 1) != 0) Fail(name, zip_error_strerror(zip_file_get_error(file.get())));
     return bytes;
   }
+
+  uint64_t MostWeights() const { return std::max<uint64_t>(kMostWeights, bytes_.size() * kMostWeightsPerByte); }
 
  private:
   [[noreturn]] void FailArchive(const char* what) const {
@@ -143,6 +153,17 @@ class Reader {
   Owned<zip_t> archive_;
 };
 
+// The library reads and prints values in values by recursion, so their depth is bounded while it reads.
+Json ParseMetadata(const std::string& text, const std::string& path) {
+  static constexpr int kDeepest = 16;
+  const auto check = [&path](int depth, Json::parse_event_t, const Json&) {
+    if (depth <= kDeepest) return true;
+    throw DataLossError(StrCat("[keras/archive] expected ", kMetadata, " with values in at most ", kDeepest,
+                               " others in '", path, "'; got more"));
+  };
+  return Json::parse(text, check, false);
+}
+
 }  // namespace
 
 void WriteModelArchive(const std::string& path, const ModelArchive& archive) {
@@ -155,7 +176,7 @@ void WriteModelArchive(const std::string& path, const ModelArchive& archive) {
 
 ModelArchive ReadModelArchive(const std::string& path) {
   const Reader reader(path);
-  const Json metadata = Json::parse(reader.Member(kMetadata), nullptr, false);
+  const Json metadata = ParseMetadata(reader.Member(kMetadata, kMostMetadata), path);
   if (!metadata.is_object() || !metadata.contains("keras_version") || !metadata.at("keras_version").is_string()) {
     throw DataLossError(StrCat("[keras/archive] expected ", kMetadata, " with a keras_version in '", path, "'; got ",
                                metadata.is_discarded() ? "no JSON" : metadata.dump()));
@@ -170,8 +191,8 @@ ModelArchive ReadModelArchive(const std::string& path) {
                                     "' is of version ", archive.keras_version,
                                     "; save it with Keras 3, or use a later version of this library"));
   }
-  archive.config = reader.Member(kConfig);
-  archive.weights = reader.Member(kWeights);
+  archive.config = reader.Member(kConfig, kMostConfig);
+  archive.weights = reader.Member(kWeights, reader.MostWeights());
   return archive;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zip.h>
 
 #include <fstream>
 #include <string>
@@ -80,6 +81,23 @@ TEST_F(ArchiveTest, AChangedByteInAMemberIsFound) {
   std::string bytes = ReadFile(path);
   bytes[bytes.find("wwww") + 500] = 'x';
   EXPECT_THAT(Damaged(bytes), AllOf(StartsWith("DataLoss: "), HasSubstr("model.weights.h5"), HasSubstr(path)));
+}
+
+// Writes an archive with one member, which is compressed.
+void WriteMetadata(const std::string& path, const std::string& metadata) {
+  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+  ASSERT_NE(archive, nullptr);
+  zip_source_t* source = zip_source_buffer(archive, metadata.data(), metadata.size(), 0);
+  ASSERT_GE(zip_file_add(archive, "metadata.json", source, ZIP_FL_ENC_UTF_8), 0);
+  ASSERT_EQ(zip_close(archive), 0);
+}
+
+TEST_F(ArchiveTest, MetadataHaveABoundedDepthAndSize) {
+  const std::string nested = std::string(500'000, '[') + std::string(500'000, ']');
+  WriteMetadata(path, nested);  // 1.2 kB
+  EXPECT_THAT(ErrorOf([&] { ReadModelArchive(path); }), AllOf(StartsWith("DataLoss"), HasSubstr("at most 16 others")));
+  WriteMetadata(path, "{\"a\": \"" + std::string(3 << 20, 'a') + "\"}");
+  EXPECT_THAT(ErrorOf([&] { ReadModelArchive(path); }), AllOf(StartsWith("DataLoss"), HasSubstr("larger than")));
 }
 
 TEST_F(ArchiveTest, NewerVersionsAndOtherFilesAreNamed) {

@@ -1,5 +1,7 @@
 // EncodeWeights and DecodeWeights, by the HDF5 library, which works on a file in memory. Groups and datasets are
-// written as h5py writes them. The reader checks shapes and types before it allocates memory. The library has global
+// written as h5py writes them. The reader checks shapes and types before it allocates memory. HDF5 has several ways to
+// name other files (external links, external storage, virtual datasets) and to name an object twice (soft and hard
+// links); the reader refuses all of them, because no file of weights needs them. The library has global
 // tables, so one lock guards all calls, and its messages to stderr are switched off.
 #include "cohort/keras/files/weights_file.h"
 
@@ -21,6 +23,10 @@ namespace {
 
 constexpr char kVariables[] = "vars";
 constexpr char kBfloat16[] = "bfloat16";
+// All weights of a file together may be so many times larger than the file, or so large if the file is small.
+// Compressed zeros, such as the slots of a new optimizer, become large.
+constexpr uint64_t kLargestGrowth = 64;
+constexpr uint64_t kAlwaysAllowed = uint64_t{256} << 20;
 
 // The library has one set of global tables, and some builds of it have no locks.
 Mutex& LibraryLock() {
@@ -160,7 +166,10 @@ void WriteGroup(hid_t file, const WeightGroup& group) {
 class FileReader {
  public:
   FileReader(std::string_view bytes, const std::string& where)
-      : where_(where), file_bytes_(bytes.size()), file_(Open(bytes)) {}
+      : where_(where),
+        file_bytes_(bytes.size()),
+        budget_(std::max<uint64_t>(kAlwaysAllowed, bytes.size() * kLargestGrowth)),
+        file_(Open(bytes)) {}
 
   std::vector<WeightGroup> Groups() {
     const Handle root = Opened(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Gclose, "/");
@@ -172,6 +181,7 @@ class FileReader {
 
  private:
   static constexpr int kDeepest = 64;
+  static constexpr size_t kMostObjects = 1 << 20;
 
   [[noreturn]] void Fail(const std::string& what) const {
     throw DataLossError(StrCat("[keras/weights_file] expected an HDF5 file of weights in ", where_, "; ", what));
@@ -189,17 +199,33 @@ class FileReader {
                   StrCat("its ", bytes.size(), " bytes"));
   }
 
+  // Returns the names of the objects in a group. A link that is no hard link has no object of its own in this file.
   std::vector<std::string> Members(hid_t group, const std::string& path) const {
-    std::vector<std::string> names;
-    const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
-      static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-      return 0;
+    struct Found {
+      std::vector<std::string> names;
+      std::string link;
+    } found;
+    const auto take = [](hid_t, const char* name, const H5L_info_t* info, void* out) -> herr_t {
+      auto& into = *static_cast<Found*>(out);
+      if (info->type != H5L_TYPE_HARD) into.link = name;
+      into.names.emplace_back(name);
+      return into.link.empty() && into.names.size() <= kMostObjects ? 0 : 1;
     };
     hsize_t position = 0;
-    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, take, &names) < 0) {
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, take, &found) < 0) {
       Fail(StrCat("cannot list '", path, "': ", LastError()));
     }
-    return names;
+    if (!found.link.empty()) Fail(StrCat("'", path, "/", found.link, "' is a link to another place or file"));
+    if (found.names.size() > kMostObjects) Fail(StrCat("'", path, "' has more than ", kMostObjects, " members"));
+    return std::move(found.names);
+  }
+
+  // Throws if the object was opened before: hard links can make a small file endless.
+  void TakeOnce(hid_t object, const std::string& path) {
+    H5O_info_t info;
+    if (H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) Fail(StrCat("cannot read '", path, "': ", LastError()));
+    if (!seen_.insert(info.addr).second) Fail(StrCat("'", path, "' is a second name of an object before it"));
+    if (seen_.size() > kMostObjects) Fail(StrCat("it has more than ", kMostObjects, " objects"));
   }
 
   void Visit(hid_t group, const std::string& path) {
@@ -207,6 +233,7 @@ class FileReader {
     for (const std::string& name : Members(group, path)) {
       const std::string inner = path.empty() ? name : StrCat(path, "/", name);
       const Handle object = Opened(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, StrCat("'", inner, "'"));
+      TakeOnce(object.get(), inner);
       if (H5Iget_type(object.get()) != H5I_GROUP) continue;
       if (name == kVariables) {
         groups_.push_back({path, "", ReadValues(object.get(), inner)});
@@ -216,7 +243,7 @@ class FileReader {
     }
   }
 
-  std::vector<Tensor> ReadValues(hid_t group, const std::string& path) const {
+  std::vector<Tensor> ReadValues(hid_t group, const std::string& path) {
     const size_t count = Members(group, path).size();
     std::vector<Tensor> values;
     for (size_t i = 0; i < count; ++i) {
@@ -226,6 +253,7 @@ class FileReader {
       }
       const std::string full = StrCat(path, "/", name);
       const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
+      TakeOnce(dataset.get(), full);
       values.push_back(ReadDataset(dataset.get(), full));
     }
     return values;
@@ -259,17 +287,36 @@ class FileReader {
         StrCat("[keras/weights_file] expected weights of numbers in ", where_, "; '", path, "' holds something else"));
   }
 
+  // Throws if the elements of a dataset are in other files, or if a filter would have to be loaded from a library.
+  void CheckIsInFile(hid_t properties, const std::string& path) const {
+    const H5D_layout_t layout = H5Pget_layout(properties);
+    const bool is_plain = layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED;
+    if (!is_plain || H5Pget_external_count(properties) != 0) {
+      Fail(StrCat("the values of '", path, "' are not in the file itself"));
+    }
+    const int filters = H5Pget_nfilters(properties);
+    for (int i = 0; i < filters; ++i) {
+      unsigned flags = 0, config = 0;
+      size_t values = 0;
+      const H5Z_filter_t filter =
+          H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config);
+      if (filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_FLETCHER32) continue;
+      Fail(StrCat("'", path, "' needs filter ", filter, "; only gzip, shuffle and fletcher32 are read"));
+    }
+  }
+
   // Returns how many elements the file can contain, so that a damaged shape does not make us allocate too much.
   // Compressed data may be as much larger as deflate allows.
-  uint64_t MostElements(hid_t dataset, hid_t stored) const {
+  uint64_t MostElements(hid_t dataset, hid_t stored, const std::string& path) const {
     constexpr uint64_t kLargestRatio = 1100;
-    if (H5Dget_storage_size(dataset) == 0) return 0;
     const Handle properties = Opened(H5Dget_create_plist(dataset), H5Pclose, "how a dataset is stored");
+    CheckIsInFile(properties.get(), path);
+    if (H5Dget_storage_size(dataset) == 0) return 0;
     const bool plain = H5Pget_layout(properties.get()) != H5D_CHUNKED;
     return file_bytes_ * (plain ? 1 : kLargestRatio) / std::max<size_t>(1, H5Tget_size(stored));
   }
 
-  Tensor ReadDataset(hid_t dataset, const std::string& path) const {
+  Tensor ReadDataset(hid_t dataset, const std::string& path) {
     const Handle stored = Opened(H5Dget_type(dataset), H5Tclose, StrCat("'", path, "'"));
     const Elements elements = ElementsOf(stored.get(), path);
     const Handle space = Opened(H5Dget_space(dataset), H5Sclose, StrCat("'", path, "'"));
@@ -278,9 +325,15 @@ class FileReader {
     std::vector<hsize_t> sizes(static_cast<size_t>(rank));
     H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
     const hssize_t count = H5Sget_simple_extent_npoints(space.get());
-    if (count < 0 || static_cast<uint64_t>(count) > MostElements(dataset, stored.get())) {
+    if (count < 0 || static_cast<uint64_t>(count) > MostElements(dataset, stored.get(), path)) {
       Fail(StrCat("'", path, "' says that it has ", count, " elements, more than it can store"));
     }
+    const uint64_t bytes = static_cast<uint64_t>(count) * DTypeSize(elements.dtype);
+    if (bytes > budget_) {
+      Fail(StrCat("with '", path, "' its weights have more bytes than a file of ", file_bytes_,
+                  " bytes may unpack to (", std::max<uint64_t>(kAlwaysAllowed, file_bytes_ * kLargestGrowth), ")"));
+    }
+    budget_ -= bytes;
     Tensor value(elements.dtype, Shape(std::vector<int64_t>(sizes.begin(), sizes.end())));
     if (value.num_elements() > 0 &&
         H5Dread(dataset, elements.memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw_data()) < 0) {
@@ -291,7 +344,9 @@ class FileReader {
 
   const std::string& where_;
   const size_t file_bytes_;
+  uint64_t budget_;  // bytes that weights may still take
   const Handle file_;
+  std::set<haddr_t> seen_;  // places of the objects that were opened
   std::vector<WeightGroup> groups_;
 };
 

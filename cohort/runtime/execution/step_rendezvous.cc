@@ -7,6 +7,14 @@ namespace {
 
 constexpr size_t kHoldBelow = 64 * 1024;
 
+// Flush must not find out later that a value cannot travel, because no node is there any more to fail with the error.
+void CheckCanLeave(const Tensor& value, const std::string& name) {
+  if (value.defined() && !IsHandle(value.dtype()) && value.space().is_host()) return;
+  throw InvalidArgumentError(StrCat("[rendezvous] expected a value in host memory that can be sent to another task; '",
+                                    name, "' is ", value.dtype(), value.shape(),
+                                    "; place the nodes that use it on the same task"));
+}
+
 }  // namespace
 
 StepRendezvous::StepRendezvous(const std::vector<EdgeRoute>& routes, int self) : routes_(routes), self_(self) {
@@ -29,6 +37,7 @@ void StepRendezvous::Reset(ValueSender* sender, int64_t step) {
 void StepRendezvous::Send(EdgeId edge, const Tensor& value) {
   const int destination = routes_.at(static_cast<size_t>(edge)).dst_task;
   if (destination != self_) {
+    CheckCanLeave(value, routes_[static_cast<size_t>(edge)].tensor_name);
     {
       MutexLock lock(mu_);
       if (!aborted_.ok()) return;

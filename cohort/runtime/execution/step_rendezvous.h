@@ -46,7 +46,8 @@ class StepRendezvous final : public Rendezvous {
 
   // Gives a value for this task to its receiver, or keeps the value until RecvAsync. Gives a value for another task to
   // the ValueSender: at once if it has 64 KiB or more, otherwise at the next Flush, so that several values travel in
-  // one message. Throws InternalError if a value for this task is sent twice.
+  // one message. Throws InternalError if a value for this task is sent twice, and InvalidArgumentError if a value for
+  // another task is a handle.
   void Send(EdgeId edge, const Tensor& value) override;
   void RecvAsync(EdgeId edge, Done done) override;
   void Flush() override;

@@ -184,6 +184,14 @@ void StepRun::FailWith(const Status& status) {
   if (step_->rendezvous != nullptr) step_->rendezvous->Abort(status);
 }
 
+void StepRun::FlushSends() {
+  try {
+    step_->rendezvous->Flush();
+  } catch (...) {
+    FailWith(Status::FromCurrentException());  // no node's try block is around the threads that pause
+  }
+}
+
 void StepRun::TakeError(const Status& of_device) {
   if (!of_device.ok()) return FailWith(of_device);
   if (error_.set()) FailWith(error_.status());

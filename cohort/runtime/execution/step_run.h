@@ -65,7 +65,7 @@ class StepRun {
   // running kernels of the step: before it waits, before the step moves to another thread, and at the end of the step.
   void Pause() {
     EndTurn();
-    if (plan_.has_sends) step_->rendezvous->Flush();
+    if (plan_.has_sends) FlushSends();
   }
   // Returns whether an earlier attempt of the step's closure has made the node's addition (OpDef::AddsToResource), so
   // that its kernel must not run. If the kernel fails, the caller calls UndoAddition, which any thread may do.
@@ -127,6 +127,8 @@ class StepRun {
   void ComputeObserved(const PlanNode& node, KernelContext& context);
   // Makes the step fail with a status whose message is complete.
   void FailWith(const Status& status) COHORT_EXCLUDES(mu_);
+  // Sends the kept values. The step fails if that fails.
+  void FlushSends() COHORT_EXCLUDES(mu_);
   void TakeError(const Status& of_device);
 
   std::unique_ptr<UpdateRecorder> recorder_;         // null if no update of this run was ever observed

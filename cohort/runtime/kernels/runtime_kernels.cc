@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
 #include "cohort/runtime/placement/memory_placement.h"
 
@@ -16,19 +18,30 @@ namespace {
 // synchronous.
 bool HasStreams(const KernelConstruction& c) { return c.device.backend().has_streams(); }
 
+// Kernels take their inputs' dtypes for granted, and a value from another process may have any.
+void CheckCame(const Tensor& value, DType expected, const char* what) {
+  if (value.dtype() == expected) return;
+  throw InvalidArgumentError(
+      StrCat("[runtime] expected ", what, " of dtype ", expected, "; got ", value.dtype(), value.shape()));
+}
+
 // The argument of a partition or of a function. A value that was fed belongs to the caller and is shared. A function's
 // argument is moved to the body.
 class ArgKernel final : public OpKernel {
  public:
   explicit ArgKernel(const KernelConstruction& c)
-      : index_(static_cast<size_t>(c.attr<int64_t>("index"))), take_(c.node.has_attr("_of_function")) {}
+      : index_(static_cast<size_t>(c.attr<int64_t>("index"))),
+        dtype_(c.node.output_dtype(0)),
+        take_(c.node.has_attr("_of_function")) {}
   void Compute(KernelContext& ctx) override {
     Tensor& value = ctx.step().args[index_];
+    CheckCame(value, dtype_, "a fed value");
     ctx.SetOutput(0, PlacedAs(ctx, 0, take_ ? std::move(value) : value));
   }
 
  private:
   const size_t index_;
+  const DType dtype_;
   const bool take_;
 };
 
@@ -97,9 +110,12 @@ class SendFromDeviceKernel final : public AsyncOpKernel {
   explicit SendFromDeviceKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
     CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, const Tensor& copy) {
-      if (status.ok()) {
+      if (!status.ok()) return done(status);
+      try {
         ctx.step().rendezvous->Send(edge_, copy);
         ctx.step().rendezvous->Flush();  // the thread of the step may have left it, and a peer may wait for the value
+      } catch (...) {
+        return done(Status::FromCurrentException());
       }
       done(status);
     });
@@ -116,21 +132,25 @@ std::unique_ptr<OpKernel> MakeSend(const KernelConstruction& c) {
 
 class RecvKernel final : public AsyncOpKernel {
  public:
-  explicit RecvKernel(const KernelConstruction& c) : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))) {}
+  explicit RecvKernel(const KernelConstruction& c)
+      : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))), dtype_(c.node.output_dtype(0)) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
-    ctx.step().rendezvous->RecvAsync(edge_, [&ctx, done = std::move(done)](const Status& status, const Tensor& value) {
-      if (!status.ok()) return done(status);
-      try {
-        ctx.SetOutput(0, PlacedAs(ctx, 0, value));
-      } catch (...) {
-        return done(Status::FromCurrentException());
-      }
-      done(Status());
-    });
+    ctx.step().rendezvous->RecvAsync(edge_,
+                                     [this, &ctx, done = std::move(done)](const Status& status, const Tensor& value) {
+                                       if (!status.ok()) return done(status);
+                                       try {
+                                         CheckCame(value, dtype_, "a received value");
+                                         ctx.SetOutput(0, PlacedAs(ctx, 0, value));
+                                       } catch (...) {
+                                         return done(Status::FromCurrentException());
+                                       }
+                                       done(Status());
+                                     });
   }
 
  private:
   const EdgeId edge_;
+  const DType dtype_;
 };
 
 class ToHostKernel final : public AsyncOpKernel {
