@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/launcher_link.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/token.h"
@@ -131,6 +132,7 @@ void Server::Start() {
   node_ = std::move(node);
   target_ = StrCat(options_.protocol, "://", address);
   ServerDirectory::Global().Add(target_, node_);
+  AnswerLauncher();
   LogAddresses(cluster_);
   LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")");
 }
@@ -152,7 +154,9 @@ void Server::ThrowIfChiefIsLost() {
 bool Server::training_done() const { return node_ != nullptr && node_->chief().training_done(); }
 
 void Server::AnnounceDone() {
-  if (node_ != nullptr) node_->steps().TellTrainingDone();
+  if (node_ == nullptr) return;
+  TellLauncherTrainingDone();
+  node_->steps().TellTrainingDone();
 }
 
 void Server::Stop() {

@@ -68,12 +68,12 @@ TEST_F(SavedModelTest, CarriesTheValuesOfTheCheckpoint) {
 // The variable "cut" has two parts, which are saved; itself it is listed as a local variable.
 TEST_F(SavedModelTest, AVariableOfPartsIsExported) {
   const auto model = [](Graph& graph) {
-    std::vector<ops::VariableInfo*> parts;
+    std::vector<VariableInfo*> parts;
     for (const float begin : {1.0f, 5.0f}) {
       const Tensor rows = Tensor::FromValues<float>({begin, begin + 1, begin + 2, begin + 3}, Shape{2, 2});
       parts.push_back(ops::Variable(graph, rows, {.name = StrCat("cut/part_", parts.size())}).info());
     }
-    ops::VariableRequest request;
+    VariableRequest request;
     request.name = "cut";
     request.shape = Shape{4, 2};
     const ops::Variable cut(ops::MakeVariableOfParts(graph, request, parts));

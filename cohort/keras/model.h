@@ -51,6 +51,10 @@ class COHORT_EXPORT Model {
   // Trains. Returns the logs of all epochs. Throws FailedPreconditionError before Compile, and InvalidArgumentError for
   // data that do not fit. Throws what a step throws, with epoch and batch added. If Fit fails in one of several
   // processes that train together, Fit throws in the other processes an error that names that process and its error.
+  // If this process gets SIGTERM, Fit stops after its step, makes no further validation, and returns a History that is
+  // interrupted(). BackupAndRestore then saves a backup, from which the next Fit goes on. If several workers train
+  // together and one of them gets the signal, all of them do so after the same step; a validation is finished first.
+  // core/stop_signal.h says more about the signal.
   History Fit(const ModelData& data, const FitOptions& options = {});
   History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) {
     return Fit(ModelData(x, y), options);

@@ -3,6 +3,7 @@
 //   fashion_mnist --data_dir=fashion-mnist --epochs=10 --batch_size=64
 //   fashion_mnist --strategy=mirrored --num_replicas=2
 //   cohort launch --workers=2 -- fashion_mnist --strategy=multi_worker
+//   cohort launch --workers=1 --restart=3 -- fashion_mnist --backup_dir=/tmp/backup --backup_freq=100
 //
 // The program chooses a strategy, loads the images, makes and compiles the model, and calls Fit and Evaluate. Then the
 // chief saves the learning curves and the model.
@@ -35,6 +36,8 @@ struct Flags {
   int64_t max_images = 0;
   int verbose = 1;
   std::string logdir;
+  std::string backup_dir;
+  int64_t backup_freq = 0;
   std::string strategy = "one_device";
   int num_replicas = 0;
 };
@@ -95,11 +98,16 @@ int Run(const Flags& flags) {
   if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train.data()).ToString().c_str());
   std::vector<keras::CallbackPtr> callbacks;
   if (!flags.logdir.empty()) callbacks.push_back(keras::TensorBoard({.log_dir = flags.logdir}));
+  if (!flags.backup_dir.empty()) {
+    callbacks.push_back(
+        keras::BackupAndRestore({.backup_dir = flags.backup_dir, .save_every_batches = flags.backup_freq}));
+  }
   const keras::History history = model.Fit(images.train.data(), {.batch_size = flags.batch_size,
                                                                  .epochs = flags.epochs,
                                                                  .verbose = flags.verbose,
                                                                  .callbacks = callbacks,
                                                                  .validation_data = images.validation.data()});
+  if (history.interrupted()) return 0;  // the next run goes on from the backup
   const keras::Logs logs = model.Evaluate(images.test.data(), {.batch_size = 256, .verbose = 0});
   if (!strategy->is_chief()) return 0;
   if (!flags.logdir.empty()) {
@@ -140,5 +148,9 @@ int main(int argc, char** argv) {
   line.Add("--num_replicas", &flags.num_replicas,
            "Replicas of this process. 0: one for each core, or 1 with multi_worker", examples::AtLeast(0));
   line.Add("--logdir", &flags.logdir, "Folder to which TensorBoard's logs, curves.svg and model.keras are written");
+  line.Add("--backup_dir", &flags.backup_dir,
+           "Folder for backups, from which the training goes on if it is killed and started again");
+  line.Add("--backup_freq", &flags.backup_freq, "Steps between two backups. 0: a backup after each epoch",
+           examples::AtLeast(0));
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
 }

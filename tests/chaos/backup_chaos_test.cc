@@ -77,6 +77,45 @@ TEST_P(BackupChaosTest, KilledInFlight) {
   EXPECT_EQ(Run(1), expected);
 }
 
+// SIGTERM interrupts the training in its first batch, within an epoch, in the last batch of one, or in a validation (an
+// epoch has 7 batches, or 5 of the dataset; a validation has 7). The backup is of that batch, also if it is made after
+// each epoch only.
+TEST_P(BackupChaosTest, SigtermSavesAndTheTrainingGoesOn) {
+  for (const std::string surroundings : {"FIT_ALONE=1", "FIT_VALIDATES=1", "FIT_REPLICAS=2"}) {
+    const auto command = [&](const std::string& dir, int save_every, int signal_at) {
+      std::vector<std::string> words = Command(dir, save_every);
+      words.insert(words.begin(), {"/usr/bin/env", surroundings});
+      words.push_back(StrCat(signal_at));
+      return words;
+    };
+    LaunchedProgram undisturbed(command("", 0, -1));
+    const std::string expected = End(undisturbed);
+    ASSERT_THAT(expected, HasSubstr("loss"));
+    for (const auto& [save_every, signal_at] : {std::pair(0, 1), {0, 3}, {0, 7}, {0, 9}, {2, 14}, {1, 18}}) {
+      const std::string what = StrCat(surroundings, ", saved every ", save_every, ", SIGTERM in ", signal_at);
+      LaunchedProgram interrupted(command(backup_dir, save_every, signal_at));
+      EXPECT_EQ(interrupted.Wait(), 0) << what << interrupted.err();
+      EXPECT_THAT(interrupted.out(), HasSubstr("interrupted after ")) << what;
+      EXPECT_THAT(interrupted.err(), HasSubstr("SIGTERM has interrupted the training")) << what;
+      EXPECT_TRUE(FileExists(backup_dir + "/latest.weights.h5")) << what;
+      LaunchedProgram rest(command(backup_dir, save_every, -1));
+      EXPECT_EQ(End(rest), expected) << what;
+      EXPECT_THAT(rest.err(), HasSubstr("training goes on from")) << what;
+      EXPECT_FALSE(FileExists(backup_dir + "/latest.weights.h5")) << what;
+    }
+  }
+}
+
+// The epoch in which the signal comes is not counted as finished, and there is no validation of it.
+TEST_P(BackupChaosTest, SigtermDoesNotFinishTheEpoch) {
+  std::vector<std::string> command = Command(backup_dir, 0);
+  command.insert(command.begin(), {"/usr/bin/env", "FIT_VALIDATES=1"});
+  command.push_back("2");
+  LaunchedProgram program(command);
+  EXPECT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_EQ(program.out(), "batch 1\nbatch 2\ninterrupted after 2 steps\n");
+}
+
 INSTANTIATE_TEST_SUITE_P(Data, BackupChaosTest, ::testing::Values("tensors", "dataset", "files"),
                          [](const auto& info) { return info.param; });
 

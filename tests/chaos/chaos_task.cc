@@ -11,6 +11,7 @@
 // The exit code is 0, or 1 after an error, which is printed to stderr as `chaos_task: CODE: MESSAGE`. The flags have
 // the form --name=value:
 //   --steps (0: no end)  --pause_ms (between steps)  --variables --size (of the model)  --logdir  --save_secs
+//   --max_save_failures
 //   --silence_ms --heartbeat_ms --orphan_ms --bind --share_memory (of the server)  --connect_secs --timeout_ms (of the
 //   session)
 //   --recover=1: after a failed step a new session is opened, for ever  --read_step=1: fetch global_step after each
@@ -55,6 +56,7 @@ class Worker {
     options.logdir = flags_.Text("logdir");
     options.save_model_interval = flags_.Seconds("save_secs", 600);
     options.save_summaries_interval = std::chrono::milliseconds(0);
+    options.max_save_failures = static_cast<int>(flags_.Integer("max_save_failures", options.max_save_failures));
     options.server = &server_;
     train::Supervisor supervisor(model_.graph, options);
     {

@@ -1,22 +1,29 @@
 // A training with backups. backup_chaos_test kills it and starts it again. With TF_CONFIG it is one of several workers.
-//   fit_task DATA BACKUP_DIR SAVE_EVERY [HALT_AT]
+//   fit_task DATA BACKUP_DIR SAVE_EVERY [HALT_AT [SIGNAL_AT]]
 // DATA is "tensors" (shuffled again in each epoch), "dataset" (endless, cut into epochs), "files" (shuffled in a buffer
 // after a map), or a folder of CSV files that the workers share. The program prints "batch N" after each batch, counted
 // in this process, and "end WEIGHTS LOGS" at the end. After HALT_AT batches it prints "halted", and waits until it is
-// killed.
+// killed. At batch SIGNAL_AT, counted over training and validation, it sends SIGTERM to itself. An interrupted training
+// prints "interrupted" instead of its end. FIT_REPLICAS in the environment makes it a mirrored training of one process,
+// and FIT_VALIDATES lets it validate after each epoch.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/readers/readers.h"
+#include "cohort/device/logical_devices.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/arithmetic.h"
@@ -61,13 +68,45 @@ keras::ModelData Data(const std::string& kind) {
 
 // Returns null if this process trains alone.
 distribute::StrategyPtr StrategyHere() {
+  if (const char* replicas = std::getenv("FIT_REPLICAS")) {
+    config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0), std::atoi(replicas));
+    return distribute::Mirrored();
+  }
   if (std::getenv("TF_CONFIG") == nullptr) return nullptr;
   ServerOptions server;
   server.config.intra_op_parallelism_threads = 1;
   return distribute::MultiWorkerMirrored({.replicas_per_worker = 1, .server = server});
 }
 
-void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_every, int64_t halt_at) {
+// Counts the batches of training and validation, and sends SIGTERM to this process at one of them. Waits until Fit
+// knows of it: the functions of StopSignals are called in order, and that of Fit is before the one of this callback.
+class SignalsItself final : public keras::Callback {
+ public:
+  explicit SignalsItself(int64_t at) : at_(at) {}
+  void OnTrainBegin() override {
+    signal_.emplace([this] { handled_.set_value(); });
+  }
+  void OnTrainEnd(const keras::Logs&) override { signal_.reset(); }
+  void OnTrainBatchBegin(int64_t) override { Count(); }
+  void OnTestBatchBegin(int64_t) override { Count(); }
+  void OnEpochEnd(int epoch, keras::Logs&) override { std::cout << "epoch " << epoch << std::endl; }
+  void OnTestEnd(const keras::Logs&) override { std::cout << "validated" << std::endl; }
+
+ private:
+  void Count() {
+    if (++count_ != at_) return;
+    kill(getpid(), SIGTERM);
+    handled_.get_future().wait();
+  }
+
+  const int64_t at_;
+  int64_t count_ = 0;
+  std::promise<void> handled_;
+  std::optional<StopSignal> signal_;
+};
+
+void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_every, int64_t halt_at,
+         int64_t signal_at) {
   keras::Sequential model({keras::Input(Shape{6}), keras::Dense(12, {.activation = "tanh"}),
                            keras::BatchNormalization(), keras::Dropout(0.3), keras::Dense(1)},
                           {.seed = 3, .strategy = StrategyHere()});
@@ -87,7 +126,13 @@ void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_ev
     alarm(120);  // ends this process if the test has died
     while (true) pause();
   }}));
+  if (signal_at >= 0) options.callbacks.push_back(std::make_shared<SignalsItself>(signal_at));
+  if (std::getenv("FIT_VALIDATES") != nullptr) options.validation_data = Data("tensors");
   const keras::History history = model.Fit(Data(kind), options);
+  if (history.interrupted()) {
+    std::cout << "interrupted after " << model.Iterations() << " steps" << std::endl;
+    return;
+  }
   uint32_t crc = 0;
   for (const Tensor& weight : model.GetWeights()) {
     crc = crc32c::Extend(crc, {static_cast<const char*>(weight.raw_data()), weight.bytes()});
@@ -103,7 +148,8 @@ int main(int argc, char** argv) {
   if (argc < 4) return 2;
   try {
     cohort::RegisterAll();
-    cohort::Fit(argv[1], argv[2], std::atoll(argv[3]), argc > 4 ? std::atoll(argv[4]) : -1);
+    cohort::Fit(argv[1], argv[2], std::atoll(argv[3]), argc > 4 ? std::atoll(argv[4]) : -1,
+                argc > 5 ? std::atoll(argv[5]) : -1);
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;
     return 1;

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/core/str_cat.h"
@@ -52,11 +54,14 @@ class LaunchChaosTest : public ::testing::Test {
     }
     return found;
   }
-  void KillTask(const std::string& job, int index) {
+  // Returns the task's process.
+  pid_t SignalTask(const std::string& job, int index, int signal) {
     const std::vector<pid_t> pids = Processes(job, index);
-    ASSERT_EQ(pids.size(), 1u) << program_->err();
-    kill(pids[0], SIGKILL);
+    EXPECT_EQ(pids.size(), 1u) << program_->err();
+    if (pids.size() == 1) kill(pids[0], signal);
+    return pids.empty() ? -1 : pids[0];
   }
+  void KillTask(const std::string& job, int index) { SignalTask(job, index, SIGKILL); }
 
   const TempFolder folder_;
   const std::string token_ = StrCat("launch-chaos-", getpid(), "-", std::random_device{}());
@@ -132,12 +137,70 @@ TEST_F(LaunchChaosTest, AnEndThatFollowsFromAnotherDoesNotCount) {
     KillTask("ps", 0);
     ASSERT_TRUE(program_->WaitForText(restarted)) << program_->err();
   }
-  ASSERT_TRUE(program_->WaitForText("this follows from the end of another task, and does not count")) << program_->err();
+  ASSERT_TRUE(program_->WaitForText("this follows from the end of another task, and does not count"))
+      << program_->err();
   ASSERT_TRUE(program_->WaitForText("step: ", 12)) << program_->err();
   program_->Signal(SIGTERM);
   program_->Wait();
   EXPECT_THAT(program_->err(), ::testing::Not(ContainsRegex("worker/[01] [^\n]* \\([12] of 2\\)")));
   EXPECT_TRUE(Processes().empty());
+}
+
+// It would stay stopped for ever, and the steps would wait for it.
+TEST_F(LaunchChaosTest, AStoppedParameterServerIsNamedAndReplaced) {
+  Launch({"--restart=5", "--unhealthy_after=2"}, {"--max_steps=6000", "--save_model_secs=0.2"});
+  for (int lines = 1; LatestCheckpoint(folder_.path()).empty(); ++lines) {
+    ASSERT_TRUE(program_->WaitForText("step: ", lines)) << program_->err();
+  }
+  const pid_t pid = SignalTask("ps", 0, SIGSTOP);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(
+      program_->err(),
+      AllOf(ContainsRegex(StrCat("cohort launch: ps/0 \\(pid ", pid, "\\) is stopped \\(state T\\) and has not ",
+                                 "answered the launcher for [0-9.]+ s; killing it")),
+            ContainsRegex(StrCat("ps/0 \\(pid ", pid, "\\) was killed by signal 9 [^\n]*starting it again")),
+            HasSubstr("Restoring parameters from")));
+  EXPECT_TRUE(Processes().empty());
+}
+
+TEST_F(LaunchChaosTest, WithoutRestartsAStoppedTaskEndsTheLaunch) {
+  Launch({"--unhealthy_after=2", "--grace=3"}, {"--max_steps=100000000"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  SignalTask("worker", 1, SIGSTOP);
+  EXPECT_EQ(program_->Wait(), 128 + SIGKILL) << program_->err();
+  EXPECT_THAT(program_->err(), ContainsRegex("worker/1 \\(pid [0-9]+\\) is stopped \\(state T\\)"));
+  EXPECT_TRUE(Processes().empty());
+}
+
+// The chief says that training is done, and ends. The stopped worker then has the time of --grace.
+TEST_F(LaunchChaosTest, AStoppedWorkerDoesNotOutliveTheTraining) {
+  Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=6000"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  SignalTask("worker", 1, SIGSTOP);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->out(), HasSubstr("[worker/0] worker 0: "));
+  EXPECT_THAT(program_->err(),
+              ContainsRegex("worker/1 \\(pid [0-9]+\\) is stopped \\(state T\\) and has not answered the "
+                            "launcher for [0-9.]+ s, and training is done; sending SIGTERM"));
+  EXPECT_TRUE(Processes().empty());
+}
+
+// A launcher that was stopped itself, for example by Ctrl-Z, has not heard answers, but the tasks have given them.
+TEST_F(LaunchChaosTest, AStoppedLauncherDoesNotBlameItsTasks) {
+  Launch({"--unhealthy_after=1"}, {"--max_steps=100000000"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  std::vector<pid_t> launchers = Processes();
+  for (const char* job : {"ps", "worker"}) {
+    for (int index = 0; index < 2; ++index) std::erase(launchers, Processes(job, index).at(0));
+  }
+  ASSERT_EQ(launchers.size(), 2u);
+  for (const pid_t pid : launchers) kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  for (const pid_t pid : launchers) kill(pid, SIGCONT);
+  ASSERT_TRUE(program_->WaitForText("step: ", 30)) << program_->err();
+  program_->Signal(SIGTERM);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), ::testing::Not(HasSubstr("has not answered")));
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 // on from the newest backup.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <fstream>
 #include <regex>
 #include <thread>
 
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "tests/chaos/process_cluster.h"
@@ -124,6 +126,33 @@ TEST_F(ParameterServerFitChaos, AfterAKilledChiefTheNewestBackupIsUsed) {
   cluster_.Kill("chief", 0);
   ExpectNewestBackup();
   ExpectKnownSteps();
+}
+
+// The queued steps are finished and saved, so no step is lost, and the epoch in which the signal has come counts each
+// example once.
+TEST_F(ParameterServerFitChaos, SigtermToTheChiefSavesAndTheNextChiefGoesOn) {
+  AwaitEpoch(1);
+  cluster_.task("chief", 0).Signal(SIGTERM);
+  EXPECT_EQ(cluster_.task("chief", 0).Wait(), 0) << cluster_.Describe();
+  std::smatch steps;
+  const std::string out = cluster_.task("chief", 0).out();
+  ASSERT_TRUE(std::regex_search(out, steps, std::regex("interrupted after ([0-9]+) steps"))) << cluster_.Describe();
+  EXPECT_THAT(cluster_.task("chief", 0).err(), HasSubstr("SIGTERM has interrupted the training"));
+  Start("chief", 0);
+  ExpectEnd();
+  EXPECT_THAT(cluster_.task("chief", 0).err(), HasSubstr(StrCat("training goes on from step ", steps[1].str())));
+}
+
+// The launcher first ends the chief, which saves, and then the tasks that only serve.
+TEST_F(ParameterServerFitChaos, SigtermToTheLauncherSavesAndEndsWithZero) {
+  const std::string backup = folder_ / "backup-of-launch";
+  LaunchedProgram launch(
+      {COHORT_PROGRAM, "launch", "--chief", "--ps=1", "--workers=2", "--", PS_FIT_TASK, backup, StrCat(kSteps)});
+  ASSERT_TRUE(launch.WaitForText("epoch 1\n")) << launch.err();
+  launch.Signal(SIGTERM);
+  EXPECT_EQ(launch.Wait(), 0) << launch.err();
+  EXPECT_THAT(launch.out(), HasSubstr("interrupted after "));
+  EXPECT_TRUE(FileExists(backup + "/latest.weights.h5"));
 }
 
 // The other tasks take the chief for lost, and forget its sessions. When it goes on, it opens new ones.

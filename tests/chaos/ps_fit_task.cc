@@ -3,7 +3,7 @@
 //   ps_fit_task BACKUP_DIR STEPS_PER_EPOCH END_FILE
 // It trains until the end of an epoch finds END_FILE, so that a test can be sure that the training is not at its end.
 // It prints "epoch N" when an epoch begins, "seen N" with the number of examples that an epoch's metric has counted
-// when it ends, and "end N" with the number of updates at the end.
+// when it ends, and at the end "end N" with the number of updates, or "interrupted after N steps" after SIGTERM.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -72,11 +72,16 @@ void Fit(const TFConfigClusterResolver& resolver, const std::string& backup_dir,
   model.Compile({.optimizer = keras::Adam({.learning_rate = 0.01}),
                  .loss = "mse",
                  .metrics = {keras::MetricArgument(std::make_shared<Seen>())}});
-  model.Fit(data::Dataset::FromTensorSlices({x, y}).Shuffle(32).Repeat().Batch(kBatch),
-            {.epochs = std::numeric_limits<int>::max(),
-             .verbose = 0,
-             .callbacks = {keras::BackupAndRestore({.backup_dir = backup_dir}), std::make_shared<Epochs>(end_file)},
-             .steps_per_epoch = steps_per_epoch});
+  const keras::History history =
+      model.Fit(data::Dataset::FromTensorSlices({x, y}).Shuffle(32).Repeat().Batch(kBatch),
+                {.epochs = std::numeric_limits<int>::max(),
+                 .verbose = 0,
+                 .callbacks = {keras::BackupAndRestore({.backup_dir = backup_dir}), std::make_shared<Epochs>(end_file)},
+                 .steps_per_epoch = steps_per_epoch});
+  if (history.interrupted()) {
+    std::cout << "interrupted after " << model.Iterations() << " steps" << std::endl;
+    return;  // the other tasks wait for the next chief
+  }
   std::cout << "end " << model.Iterations() << std::endl;
   strategy->server()->AnnounceDone();
 }

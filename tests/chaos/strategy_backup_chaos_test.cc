@@ -108,6 +108,31 @@ TEST_P(StrategyBackupChaos, KilledInFlight) {
   EXPECT_TRUE(std::filesystem::is_empty(Backups())) << "also what was half written";
 }
 
+// One worker gets SIGTERM in its first batch, within an epoch, or near the end of one. All stop after the same batch,
+// save, and leave with 0.
+TEST_P(StrategyBackupChaos, SigtermToOneWorkerInterruptsAll) {
+  const std::string expected = Undisturbed();
+  struct Case {
+    int worker, save_every, batch;
+  };
+  for (const Case& one : {Case{1, 0, 1}, {0, 0, 4}, {2, 2, 6}}) {
+    const std::string what = StrCat("worker ", one.worker, " in batch ", one.batch);
+    for (int w = 0; w < kWorkers; ++w) {
+      Arguments arguments = Command(Backups(), one.save_every);
+      if (w == one.worker) arguments.push_back(StrCat(one.batch));
+      cluster_.Start("worker", w, arguments);
+    }
+    for (int w = 0; w < kWorkers; ++w) {
+      EXPECT_EQ(cluster_.task("worker", w).Wait(), 0) << what << cluster_.Describe();
+      EXPECT_EQ(cluster_.LastLine("worker", w, "interrupted"), cluster_.LastLine("worker", 0, "interrupted"));
+    }
+    EXPECT_THAT(cluster_.LastLine("worker", 0, "interrupted"), HasSubstr(StrCat("after ", one.batch, " steps")))
+        << what;
+    ASSERT_TRUE(std::filesystem::exists(Backups() + "/latest.weights.h5")) << what;
+    EXPECT_EQ(Run(Backups(), one.save_every), expected) << what;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Data, StrategyBackupChaos, ::testing::Values("tensors", "dataset", "csv"),
                          [](const auto& info) { return info.param; });
 

@@ -121,6 +121,21 @@ TEST_F(LaunchTest, TheLimitsOfServersAreInTheEnvironmentOfATask) {
   EXPECT_EQ(inherited.out(), "[worker/0] <7> <>\n");
 }
 
+// Only a Server connects to the launcher. This program has none, so nobody expects answers of it.
+TEST_F(LaunchTest, AProgramWithoutAServerIsNotJudged) {
+  LaunchedProgram program(
+      Shell({"--workers=2", "--unhealthy_after=0.2"},
+            "echo \"<$COHORT_HEALTH>\"; (sleep 2; kill -CONT $$) & kill -STOP $$; wait; echo went on"));
+  EXPECT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_THAT(program.out(), ContainsRegex("\\[worker/1\\] <cohort-launch-[0-9a-f]{32}>\n"));
+  EXPECT_THAT(program.out(), AllOf(HasSubstr("[worker/0] went on\n"), HasSubstr("[worker/1] went on\n")));
+  EXPECT_EQ(program.err(), "");
+  LaunchedProgram unasked(Shell({"--workers=1", "--unhealthy_after=0"}, "echo \"<$COHORT_HEALTH>\""),
+                          [] { setenv("COHORT_HEALTH", "of-another-launch", 1); });
+  EXPECT_EQ(unasked.Wait(), 0);
+  EXPECT_EQ(unasked.out(), "[worker/0] <>\n");
+}
+
 TEST_F(LaunchTest, WhereThereIsNoTerminalTasksAreNotToldToDrawBars) {
   LaunchedProgram program(Shell({"--workers=1"}, "printf '\r1/2\r2/2 %s\n' \"<$COHORT_PROGRESS>\""),
                           [] { unsetenv("COHORT_PROGRESS"); });

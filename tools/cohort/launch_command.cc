@@ -22,7 +22,8 @@ constexpr double kMaxSeconds = 1e6;
 constexpr double kMaxTimeout = 1e9;
 
 constexpr char kFooter[] =
-    "Each task is a process of PROGRAM. Its environment has TF_CONFIG, COHORT_TOKEN, OMP_NUM_THREADS and\n"
+    "Each task is a process of PROGRAM. Its environment has TF_CONFIG, COHORT_TOKEN, COHORT_HEALTH, OMP_NUM_THREADS "
+    "and\n"
     "COHORT_LINE_BUFFERED=1. If tasks share cores, it also has OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000. If a\n"
     "terminal shows progress bars, it also has COHORT_PROGRESS=bar.\n\n"
     "The exit code is 0 if all tasks have ended with 0. Otherwise it is that of the first task that failed (128 +\n"
@@ -35,6 +36,7 @@ struct Flags {
   double restart_window = options.restart_window.count();
   double grace = options.grace.count();
   double kill_after = options.kill_after.count();
+  double unhealthy_after = options.unhealthy_after.count();
   int threads_per_task = 0;  // 0: not given
   std::optional<double> orphan_timeout;
   std::optional<double> chief_timeout;
@@ -91,6 +93,8 @@ void Declare(CLI::App* app, Flags* flags) {
             "After a failure, give tasks N seconds to end by themselves (10)");
   AddNumber(app, "--kill_after", &flags->kill_after, 0.0, kMaxSeconds,
             "Wait N seconds between SIGTERM and SIGKILL (5)");
+  AddNumber(app, "--unhealthy_after", &flags->unhealthy_after, 0.0, kMaxSeconds,
+            "Kill a task with a server that is stopped or has not answered for N seconds (30; 0: never)");
   AddNumber(app, "--threads_per_task", &flags->threads_per_task, 1, 65536,
             "Set OMP_NUM_THREADS of every task to N, not to a share of the cores");
   AddNumber(app, "--orphan_timeout", &flags->orphan_timeout, 0.0, kMaxTimeout,
@@ -120,6 +124,7 @@ LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& comm
   options.restart_window = std::chrono::duration<double>(flags.restart_window);
   options.grace = std::chrono::duration<double>(flags.grace);
   options.kill_after = std::chrono::duration<double>(flags.kill_after);
+  options.unhealthy_after = std::chrono::duration<double>(flags.unhealthy_after);
   if (flags.threads_per_task > 0) options.threads_per_task = flags.threads_per_task;
   options.orphan_timeout = flags.orphan_timeout;
   options.chief_timeout = flags.chief_timeout;

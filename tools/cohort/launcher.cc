@@ -95,7 +95,11 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
 }
 
 Launcher::Launcher(const LaunchOptions& options, int parent_fd)
-    : options_(options), parent_fd_(parent_fd), plan_(options), output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
+    : options_(options),
+      parent_fd_(parent_fd),
+      plan_(options),
+      health_(options.unhealthy_after),
+      output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
   sigset_t blocked;
   sigprocmask(SIG_BLOCK, nullptr, &blocked);  // the signals that RunWatched has blocked
   signal_fd_ = signalfd(-1, &blocked, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -123,6 +127,7 @@ int Launcher::Run() {
       HandleSignals();
       ReapTasks();
       ReapOrphans();
+      CheckHealth();
       StartAgain();
       Advance();
     }
@@ -153,6 +158,12 @@ bool Launcher::StartAll() {
 void Launcher::Start(size_t task) {
   Environment environment = plan_.EnvironmentOf(task);
   if (output_.shows_bars()) SetProgressBars(&environment);
+  health_.Renew(task);
+  if (health_.name().empty()) {
+    environment.erase("COHORT_HEALTH");  // of a launcher that runs this one
+  } else {
+    environment["COHORT_HEALTH"] = health_.name();
+  }
   const Process process = StartProcess(program_, options_.command, environment);
   tasks_[task].pid = process.pid;
   tasks_[task].pid_fd = process.pid_fd;
@@ -167,9 +178,10 @@ void Launcher::WaitForEvents() {
   std::vector<pollfd> entries{
       {signal_fd_, POLLIN, 0}, {parent_gone_ ? -1 : parent_fd_, POLLIN, 0}, {ended_fd_, POLLIN, 0}};
   output_.AddPollEntries(&entries);
+  health_.AddPollEntries(&entries);
   int timeout_ms = -1;
-  Clock::time_point next = phase_end_;
-  for (const Task& task : tasks_) next = std::min(next, task.start_again.value_or(next));
+  Clock::time_point next = std::min(phase_end_, health_.next_update());
+  for (const Task& task : tasks_) next = std::min({next, task.start_again.value_or(next), task.kill_at.value_or(next)});
   if (next != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
     timeout_ms = static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
@@ -248,9 +260,13 @@ void Launcher::HandleEnd(size_t task, int wait_status) {
   const std::string what = StrCat(ended.id.Name(), " (pid ", ended.pid, ") ", DescribeEnd(wait_status), " after ",
                                   OneDecimal(Clock::now() - ended.start));
   ended.pid = -1;
+  health_.Forget(task);
   output_.DrainTask(task);
-  if (stop_signal_ != 0 && wait_status != 0 && !ended.id.IsPs()) all_ended_well_ = false;
+  // The chief has saved. A worker that only serves has nothing to save, and ends by the signal.
+  const bool served = RankOf(ended) == Rank::kWorker && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGTERM;
+  if (stop_signal_ != 0 && wait_status != 0 && !ended.id.IsPs() && !served) all_ended_well_ = false;
   if (wait_status == 0 || phase_ >= Phase::kTerm) return;
+  if (ended.kill_at) return output_.Say(StrCat(what, "; training is done, so this is not a failure"));
   if (WillRestart(ended, wait_status)) return PlanRestart(task, what, wait_status);
   const bool others_wait = phase_ == Phase::kRunning && AnyRunning(true);
   output_.Say(others_wait ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
@@ -272,7 +288,7 @@ bool Launcher::FollowsFromAnother(const Task& task, int wait_status) const {
 }
 
 bool Launcher::WillRestart(const Task& task, int wait_status) const {
-  if (phase_ != Phase::kRunning || options_.restarts == 0) return false;
+  if (phase_ != Phase::kRunning || options_.restarts == 0 || task.kill_at) return false;
   const Clock::time_point since = Clock::now() - std::chrono::duration_cast<Clock::duration>(options_.restart_window);
   const auto used = std::count_if(task.counted.begin(), task.counted.end(), [&](auto time) { return time >= since; });
   return used < options_.restarts || FollowsFromAnother(task, wait_status);
@@ -309,6 +325,41 @@ void Launcher::StartAgain() {
       output_.Say(e.what());
       Fail(1);
     }
+  }
+}
+
+bool Launcher::TrainingIsDone() const {
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (RankOf(tasks_[task]) == Rank::kChief && health_.training_done(task)) return true;
+  }
+  return false;
+}
+
+void Launcher::CheckHealth() {
+  health_.Update([this](pid_t group) -> std::optional<size_t> {
+    const auto task = std::ranges::find(tasks_, group, &Task::pid);
+    if (group <= 0 || task == tasks_.end()) return std::nullopt;
+    return static_cast<size_t>(task - tasks_.begin());
+  });
+  for (const Task& task : tasks_) {
+    if (task.kill_at && Clock::now() >= *task.kill_at) Signal(task, SIGKILL);
+  }
+  if (phase_ != Phase::kRunning || health_.name().empty()) return;
+  const bool done = TrainingIsDone();
+  const Seconds limit = done ? std::min(options_.grace, options_.unhealthy_after) : options_.unhealthy_after;
+  for (const HealthCheck::Silent& silent : health_.SilentFor(limit)) EndUnhealthy(silent, done);
+}
+
+void Launcher::EndUnhealthy(const HealthCheck::Silent& silent, bool training_is_done) {
+  Task& task = tasks_[silent.task];
+  health_.Forget(silent.task);
+  if (training_is_done) {
+    output_.Say(StrCat(task.id.Name(), " ", silent.what, ", and training is done; sending SIGTERM"));
+    task.kill_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.kill_after);
+    Signal(task, SIGTERM);
+  } else {
+    output_.Say(StrCat(task.id.Name(), " ", silent.what, "; killing it (see --unhealthy_after)"));
+    Signal(task, SIGKILL);
   }
 }
 

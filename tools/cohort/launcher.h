@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/cluster/port_reservation.h"
+#include "tools/cohort/health_check.h"
 #include "tools/cohort/launch_layout.h"
 #include "tools/cohort/output_mux.h"
 #include "tools/cohort/process.h"
@@ -25,9 +26,12 @@ struct LaunchOptions {
   // The time that tasks have to end by themselves after a failure, and the chief to save after a signal.
   std::chrono::duration<double> grace{10};
   std::chrono::duration<double> kill_after{5};  // between SIGTERM and SIGKILL
-  std::optional<int> threads_per_task;          // replaces a share of the cores
-  std::optional<double> orphan_timeout;         // seconds; COHORT_ORPHAN_TIMEOUT of every task
-  std::optional<double> chief_timeout;          // seconds; COHORT_CHIEF_TIMEOUT of every task
+  // A task with a Server that is stopped, or does not answer the launcher for another reason, is killed after this
+  // time. 0: never, and the launcher asks nobody.
+  std::chrono::duration<double> unhealthy_after{30};
+  std::optional<int> threads_per_task;   // replaces a share of the cores
+  std::optional<double> orphan_timeout;  // seconds; COHORT_ORPHAN_TIMEOUT of every task
+  std::optional<double> chief_timeout;   // seconds; COHORT_CHIEF_TIMEOUT of every task
   ColorMode color = ColorMode::kAuto;
   std::string output_dir;            // if set, each task also has a log file there; made if missing
   std::vector<std::string> command;  // PROGRAM ARGS
@@ -62,6 +66,9 @@ class LaunchPlan {
 // The pause before a start is 0.1 s, and doubles up to 10 s with each failure of the task within restart_window.
 // Otherwise the launch has failed. The launcher then names the first such task. The other tasks have `grace` to end by
 // themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
+// A task whose Server has called the launcher (health_check.h), and that then does not answer for unhealthy_after, gets
+// SIGKILL, and so has failed. After the chief has said that training is done, such a task has only `grace`, if that is
+// shorter; it gets SIGTERM, `kill_after` later SIGKILL, and this is not a failure.
 // When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
 // not a failure. A signal to the launcher skips this wait: the chief gets SIGTERM and has `grace` to save and end, then
 // the other workers and the evaluator get it. When they have ended, the ps tasks get it, which hold what the others
@@ -75,7 +82,8 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   // Returns the exit code: 0 if every task has ended with 0, the first failed task's code (128 + signal if a signal
-  // ended it), 0 or 128 + signal if the launcher got a signal (0 if all tasks but ps tasks have then ended with 0), or
+  // ended it), 0 or 128 + signal if the launcher got a signal (0 if the chief has then ended with 0, and no
+  // worker has failed otherwise than by SIGTERM), or
   // 126 or 127 if the program cannot be run. No descendant
   // process is left when it returns.
   int Run();
@@ -99,6 +107,8 @@ class Launcher {
     std::vector<Clock::time_point> failures;       // in restart_window, with those that followed from others
     std::vector<Clock::time_point> counted;        // those of them that use up its restarts
     std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
+    // Set if training is done and the task, which did not answer, has got SIGTERM: when it gets SIGKILL.
+    std::optional<Clock::time_point> kill_at;
   };
   // The order in which tasks end after a signal.
   enum class Rank { kChief, kWorker, kServer };
@@ -118,6 +128,10 @@ class Launcher {
   bool FollowsFromAnother(const Task& task, int wait_status) const;
   void PlanRestart(size_t task, const std::string& what, int wait_status);
   void StartAgain();
+  // Asks the tasks for their health, and kills those that do not answer.
+  void CheckHealth();
+  void EndUnhealthy(const HealthCheck::Silent& silent, bool training_is_done);
+  bool TrainingIsDone() const;
   Rank RankOf(const Task& task) const;
   // Sends SIGTERM to the tasks of the next rank that has running tasks. Says so behind `why`, unless that is "".
   void TerminateNextRank(const std::string& why);
@@ -145,8 +159,10 @@ class Launcher {
   bool parent_gone_ = false;
   int stop_signal_ = 0;              // the first signal that the launcher got
   std::optional<Rank> terminating_;  // after a signal: the rank that has got SIGTERM last
-  bool all_ended_well_ = true;       // after a signal: no task that is not a ps has ended with another code than 0
+  bool all_ended_well_ =
+      true;  // after a signal: no task but a ps has ended with another code than 0, or a worker by SIGTERM
   LaunchPlan plan_;
+  HealthCheck health_;
   OutputMux output_;
   std::string program_;
   std::vector<Task> tasks_;

@@ -50,6 +50,7 @@ class BackupAndRestoreCallback final : public Callback {
 
   void OnTrainBegin() override {
     since_save_ = 0;
+    interrupted_ = false;
     if (host().is_chief()) {
       CreateDirectories(options_.backup_dir);
       RemoveAbandonedFiles(options_.backup_dir);
@@ -67,8 +68,12 @@ class BackupAndRestoreCallback final : public Callback {
   void OnEpochEnd(int, Logs&) override {
     if (options_.save_every_batches == 0) Save();
   }
+  void OnTrainInterrupted() override {
+    interrupted_ = true;
+    Save();
+  }
   void OnTrainEnd(const Logs&) override {
-    if (!options_.delete_checkpoint) return;
+    if (!options_.delete_checkpoint || interrupted_) return;
     // Waits for all workers. If one is lost before, the others lose only the steps since the last backup.
     host().AwaitWorkers();
     if (!host().is_chief()) return;
@@ -126,6 +131,7 @@ class BackupAndRestoreCallback final : public Callback {
   // A file at path_ whose checksum is wrong, or which this object has not looked at, does not become the previous one.
   bool latest_is_intact_ = false;
   int64_t since_save_ = 0;
+  bool interrupted_ = false;
 };
 
 }  // namespace

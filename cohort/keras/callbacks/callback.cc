@@ -53,6 +53,9 @@ void CallbackList::OnTrainBegin() {
 void CallbackList::OnTrainEnd(const Logs& logs) {
   for (const CallbackPtr& callback : callbacks_) callback->OnTrainEnd(logs);
 }
+void CallbackList::OnTrainInterrupted() {
+  for (const CallbackPtr& callback : callbacks_) callback->OnTrainInterrupted();
+}
 void CallbackList::OnEpochBegin(int epoch) {
   for (const CallbackPtr& callback : callbacks_) callback->OnEpochBegin(epoch);
 }

@@ -5,6 +5,9 @@
 //   OnTrainBegin; in each epoch: OnEpochBegin, OnTrainBatchBegin and OnTrainBatchEnd for each batch, the test calls of
 //   the validation (OnTestBegin, OnTestBatchBegin, OnTestBatchEnd, OnTestEnd), OnEpochEnd; at the end OnTrainEnd.
 //
+// If SIGTERM interrupts Fit (see Model::Fit), it makes no call for the ends of the epoch and of a running validation,
+// but OnTrainInterrupted and then OnTrainEnd.
+//
 // The test calls are made only in epochs that end with a validation. Evaluate makes only the test calls. If a callback
 // or a step throws, Fit or Evaluate makes no further call, not even OnTrainEnd, and throws the same error.
 #pragma once
@@ -59,10 +62,10 @@ class COHORT_EXPORT CallbackHost {
   // Returns the training graph as a serialized GraphDef.
   virtual std::string SerializedGraph() = 0;
   // Returns the state of the training, as the bytes of a weights file. Call it between two batches of Fit: in
-  // OnTrainBatchEnd or OnEpochEnd. The state has the weights, the optimizer's state, epoch, batch and the losses so
-  // far. It also has the position in the data and the metrics of each process that takes part in the training. All
-  // processes make the call together. The chief gets the bytes; the others get "". Throws FailedPreconditionError
-  // outside of Fit, and UnimplementedError if the host cannot do it.
+  // OnTrainBatchEnd, OnEpochEnd or OnTrainInterrupted. The state has the weights, the optimizer's state, epoch, batch
+  // and the losses so far. It also has the position in the data and the metrics of each process that takes part in the
+  // training. All processes make the call together. The chief gets the bytes; the others get "". Throws
+  // FailedPreconditionError outside of Fit, and UnimplementedError if the host cannot do it.
   virtual std::string BackUpTraining();
   // Sets the training to a state of BackUpTraining and returns true; Fit then continues from there. Call it in
   // OnTrainBegin. After OnTrainBegin of all callbacks, each of them gets back its own state (Callback::RestoreState).
@@ -100,6 +103,9 @@ class COHORT_EXPORT Callback {
   // addition.
   virtual void OnTrainBegin() {}
   virtual void OnTrainEnd(const Logs& logs) {}
+  // Called between two batches if SIGTERM has interrupted the training. The training is not done: a later Fit may go
+  // on.
+  virtual void OnTrainInterrupted() {}
   virtual void OnEpochBegin(int epoch) {}
   virtual void OnEpochEnd(int epoch, Logs& logs) {}
   virtual void OnTrainBatchBegin(int64_t batch) {}
@@ -165,6 +171,7 @@ class COHORT_EXPORT CallbackList final : public Callback {
 
   void OnTrainBegin() override;
   void OnTrainEnd(const Logs& logs) override;
+  void OnTrainInterrupted() override;
   void OnEpochBegin(int epoch) override;
   void OnEpochEnd(int epoch, Logs& logs) override;
   void OnTrainBatchBegin(int64_t batch) override;

@@ -30,6 +30,10 @@ class COHORT_EXPORT History {
   void AddDataWait(std::chrono::nanoseconds wait) { data_waits_.push_back(wait); }
   const std::vector<std::chrono::nanoseconds>& data_waits() const { return data_waits_; }
 
+  // Returns true if SIGTERM has interrupted the training, which is not done then.
+  bool interrupted() const { return interrupted_; }
+  void SetInterrupted() { interrupted_ = true; }
+
   // Writes an SVG file with one chart for each quantity: its training curve and its "val_" curve over the epochs (from
   // 1). The file refers to no other files. Throws FailedPreconditionError if there are no epochs, InvalidArgumentError
   // if `path` does not end in ".svg", and what core/file.h throws.
@@ -41,6 +45,7 @@ class COHORT_EXPORT History {
   std::vector<int> epochs_;
   std::vector<std::pair<std::string, std::vector<double>>> values_;
   std::vector<std::chrono::nanoseconds> data_waits_;
+  bool interrupted_ = false;
 };
 
 // Adds each epoch to `history`, which must outlive the callback. Fit owns the callback.

@@ -352,16 +352,20 @@ bool Batches::Next(Parts* parts) {
 }
 
 std::string Batches::Save() {
-  if (peeked_) throw FailedPreconditionError("[keras/fit] expected the position of the data between two batches");
+  // A batch is peeked only before the first one of a Fit. Then the position is the begin of the pass.
+  const bool unused = peeked_.has_value() && from_pass_ == 0;
+  if (peeked_ && !unused)
+    throw FailedPreconditionError("[keras/fit] expected the position of the data between two batches");
   WireWriter out;
   out.Varint(kPositionVersion);
-  for (const int64_t count : {next_pass_, step_, from_pass_, pass_steps_}) out.Fixed64(static_cast<uint64_t>(count));
+  for (const int64_t count : {unused ? next_pass_ - 1 : next_pass_, step_, from_pass_, pass_steps_})
+    out.Fixed64(static_cast<uint64_t>(count));
   out.Varint(has_data_ ? 1 : 0);
   // Later epochs begin with these seeds, even if this process has drawn others.
   const std::vector<uint64_t> seeds = data::DrawnSeeds(*dataset_);
   out.Varint(seeds.size());
   for (const uint64_t seed : seeds) out.Fixed64(seed);
-  out.String(iterator_ != nullptr ? iterator_->Save() : "");
+  out.String(iterator_ != nullptr && !unused ? iterator_->Save() : "");
   return out.Take();
 }
 

@@ -87,7 +87,7 @@ class Batches {
   bool Next(Parts* parts);
 
   // Returns the position in the data, as bytes. Call it between two batches of an epoch or between epochs. Throws
-  // FailedPreconditionError between Peek and Next.
+  // FailedPreconditionError between Peek and Next, except before the first batch.
   std::string Save();
   // Goes to a position that Save has returned, in this process or in an earlier one. Throws InvalidArgumentError if the
   // data are not described in the same way as when Save was called, and DataLossError for damaged bytes.

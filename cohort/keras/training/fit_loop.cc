@@ -32,11 +32,17 @@ void RunQueued(RemoteStep& remote, const Queue& queue) {
   remote.Join();
 }
 
-// The most executions whose batches of this process are kept.
+// The most executions that are queued and have not ended. It limits the batches of this process that are kept, and the
+// work that is left after SIGTERM.
 constexpr size_t kMostQueued = 128;
 
-// Makes steps with batches that the workers read, and adds an entry to *queued for each execution.
-void RunSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps,
+void AwaitRoom(const std::vector<distribute::RemoteValue>& queued) {
+  if (queued.size() >= kMostQueued) queued[queued.size() - kMostQueued].Wait();
+}
+
+// Makes `steps` steps with batches that the workers read, or fewer if stop() becomes true. Adds an entry to *queued for
+// each execution.
+void RunSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps, const std::function<bool()>& stop,
               std::vector<distribute::RemoteValue>* queued) {
   RemoteStep& remote = *step.remote();
   const int64_t lost = remote.lost_batches();
@@ -47,7 +53,8 @@ void RunSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps
   if (steps % each != 0) remote.Prepare(/*of_workers=*/true, static_cast<int>(steps % each));
   const int64_t first = step.NextStep();
   RunQueued(remote, [&] {
-    for (int64_t done = 0; done < steps; done += each) {
+    for (int64_t done = 0; done < steps && !stop(); done += each) {
+      AwaitRoom(*queued);
       queued->push_back(remote.Schedule(first + done, static_cast<int>(std::min<int64_t>(each, steps - done))));
     }
   });
@@ -56,19 +63,21 @@ void RunSteps(const StepFunction& step, const WorkerBatches& data, int64_t steps
   }
 }
 
-// Makes steps with the batches that this process reads, and adds an entry to *queued for each execution.
-void RunBatches(const StepFunction& step, Batches& batches, std::vector<distribute::RemoteValue>* queued) {
+// Makes steps with the batches that this process reads, until they or the epoch end or stop() becomes true. Adds an
+// entry to *queued for each execution.
+void RunBatches(const StepFunction& step, Batches& batches, const std::function<bool()>& stop,
+                std::vector<distribute::RemoteValue>* queued) {
   RemoteStep& remote = *step.remote();
   int64_t next = step.NextStep();
   RunQueued(remote, [&] {
-    while (true) {
+    while (!stop()) {
       std::vector<std::vector<Tensor>> together;
       Batches::Parts parts;
       while (static_cast<int>(together.size()) < step.steps_per_execution() && batches.Next(&parts)) {
         together.push_back(parts.front());
       }
       if (together.empty()) break;
-      if (queued->size() >= kMostQueued) (*queued)[queued->size() - kMostQueued].Wait();
+      AwaitRoom(*queued);
       queued->push_back(remote.Schedule(next, together));
       next += static_cast<int64_t>(together.size());
     }
@@ -95,9 +104,9 @@ Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents&
   std::vector<distribute::RemoteValue> queued;
   try {
     if (data != nullptr)
-      RunSteps(step, *data, batches.steps(), &queued);
+      RunSteps(step, *data, batches.steps() - *steps, events.stop, &queued);
     else
-      RunBatches(step, batches, &queued);
+      RunBatches(step, batches, events.stop, &queued);
   } catch (const Error& error) {
     if (error.code() == Code::kOutOfRange && data != nullptr && FindsNoBatch(queued)) {
       throw InvalidArgumentError(StrCat("[keras] expected at least one batch in ", events.where, "; a worker has ",
@@ -163,7 +172,9 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
       events.callbacks->OnTestBatchBegin(index);
     else
       events.callbacks->OnTrainBatchBegin(index);
-    const StepFunction::Result result = WithPlace(events.where, index, [&] { return step.Run(parts); });
+    const bool stops = events.wants_stop != nullptr && *events.wants_stop;
+    const StepFunction::Result result = WithPlace(events.where, index, [&] { return step.Run(parts, stops); });
+    if (result.stops && events.stop_agreed != nullptr) *events.stop_agreed = true;
     running.Add(result);
     if (events.after_step) events.after_step();
     const float loss = result.losses[0];
@@ -177,7 +188,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
       events.callbacks->OnTestBatchEnd(index, logs);
     else
       events.callbacks->OnTrainBatchEnd(index, logs);
-    if (events.stop != nullptr && *events.stop) break;
+    if (events.stop()) break;
   }
   return running.Read(/*of_all=*/true);
 }

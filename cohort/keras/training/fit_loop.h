@@ -1,6 +1,7 @@
 // The loops over batches of Fit and Evaluate. Internal to keras/.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,9 +39,13 @@ class RunningLosses {
 // The callbacks and conditions of one pass over the data.
 struct PassEvents {
   Callback* callbacks;
-  bool testing;                // true: the callbacks' functions for tests are called, not those for training
-  std::string where;           // for errors: "epoch 3"
-  const bool* stop = nullptr;  // when it becomes true, the pass ends after the current batch
+  bool testing;       // true: the callbacks' functions for tests are called, not those for training
+  std::string where;  // for errors: "epoch 3"
+  std::function<bool()> stop = [] { return false; };  // when it returns true, the pass ends after the current batch
+  // Several processes stop after the same batch: if one of them has *wants_stop, *stop_agreed becomes true in all of
+  // them after their next step. Both or none of them are null.
+  const std::atomic<bool>* wants_stop = nullptr;
+  bool* stop_agreed = nullptr;
   // Called after each step, before the callbacks for the batch's end. Fit makes its replica checks in it. May be empty.
   std::function<void()> after_step = {};
 };
@@ -56,12 +61,13 @@ auto WithPlace(const std::string& where, int64_t batch, const Work& work) {
   }
 }
 
-// Runs `step` on the batches of one epoch, until the epoch ends or *events.stop is true. Returns loss and metrics.
+// Runs `step` on the batches of one epoch, until the epoch ends or events.stop() is true. Returns loss and metrics.
 // *steps is the number of batches of the epoch that are done; each batch adds 1. If *steps is not 0 at first, the pass
 // continues an epoch that was begun before, and keeps the values of `running` and of the metrics. Throws what a step
 // throws, with `where` and the batch's number added.
-// If the step runs on remote workers, queues all steps of the epoch and then waits until all have ended. Calls no
-// functions of the callbacks for batches, because batches have no order then.
+// If the step runs on remote workers, queues the steps of the epoch, a limited number ahead of the workers, and then
+// waits until all have ended. If events.stop() is true it queues no more. Calls no functions of the callbacks for
+// batches, because batches have no order then.
 Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& events, RunningLosses& running,
              int64_t* steps);
 

@@ -37,7 +37,7 @@ StepFunction::Result StepFunction::Run(const std::vector<Tensor>& global_batch) 
   return Run(distribute::RowsOfReplicas(*strategy_, global_batch));
 }
 
-StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const {
+StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts, bool stop) const {
   if (remote_ != nullptr) {
     const distribute::RemoteValue value = remote_->Schedule(NextStep(), {parts.at(0)});
     remote_->Join();
@@ -49,19 +49,22 @@ StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<
     feeds.insert(feeds.end(), part.begin(), part.end());
     examples += part[0].shape().dim(0);
   }
+  if (votes_) feeds.push_back(Tensor::Scalar(stop ? 1.0f : 0.0f));
   Result result = ResultsOf((*step_)(feeds)).front();
+  if (!votes_) result.stops = stop;
   if (!CountsExamples(*strategy_)) result.examples = examples;
   return result;
 }
 
 std::vector<StepFunction::Result> StepFunction::ResultsOf(const std::vector<Tensor>& values) const {
   const size_t losses = 1 + output_loss_names_.size();
-  const size_t fetches = losses + (CountsExamples(*strategy_) ? 1 : 0);
+  const size_t fetches = losses + (CountsExamples(*strategy_) ? 1 : 0) + (votes_ ? 1 : 0);
   std::vector<Result> results;
   for (size_t begin = 0; begin + fetches <= values.size(); begin += fetches) {
     Result& result = results.emplace_back();
     for (size_t i = 0; i < losses; ++i) result.losses.push_back(values[begin + i].scalar<float>());
-    if (fetches > losses) result.examples = static_cast<int64_t>(values[begin + losses].scalar<float>());
+    if (CountsExamples(*strategy_)) result.examples = static_cast<int64_t>(values[begin + losses].scalar<float>());
+    if (votes_) result.stops = values[begin + fetches - 1].scalar<float>() > 0;
   }
   return results;
 }
@@ -336,7 +339,8 @@ StepFunction ModelEngine::MakeStep(const CompiledModel& compiled, bool training,
   Steps steps;
   StepFunction function;
   if (strategy_->closure_workers().empty()) {
-    function.step_ = MakeReplicaStep(compiled, training, y_specs, body, &steps);
+    function.votes_ = training && strategy_->num_workers() > 1;
+    function.step_ = MakeReplicaStep(compiled, training, y_specs, body, function.votes_, &steps);
   } else {
     function.remote_ = MakeRemoteStep(compiled, training, y_specs, body, batches, &steps);
   }
@@ -356,7 +360,7 @@ std::vector<GraphOptimizer*> ModelEngine::OptimizersOf(bool training) const {
 }
 
 Callable ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool training,
-                                      const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
+                                      const std::vector<data::TensorSpec>& y_specs, const StepBody& body, bool votes,
                                       Steps* steps) {
   const VariableCreatorScope names = OwnNames();
   strategy_->Run(graph_, [&](distribute::ReplicaContext& replica) {
@@ -372,7 +376,14 @@ Callable ModelEngine::MakeReplicaStep(const CompiledModel& compiled, bool traini
     const std::vector<Output> own = step->parts_->feeds();
     feeds.insert(feeds.end(), own.begin(), own.end());
   }
-  const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, OptimizersOf(training));
+  Output stop_vote;
+  if (votes) {
+    const DeviceScope device(graph_, strategy_->devices()[0]);
+    // All replicas of this process add it: what matters is only whether the sum is 0.
+    stop_vote = ops::Placeholder(graph_, DType::kFloat32, Shape(), "stop_vote");
+    feeds.push_back(stop_vote);
+  }
+  const ReplicatedStep joined = JoinReplicas(*strategy_, replicas, OptimizersOf(training), stop_vote);
   Node* step = ops::Group(graph_, joined.targets, training ? "train_step" : "test_step");
   RunInitializers();  // of what the step has made
   return session_->MakeCallable(feeds, joined.fetches, {step});

@@ -37,9 +37,11 @@ class StepFunction {
   struct Result {
     std::vector<float> losses;  // the loss, then the loss of each output if there are several
     int64_t examples = 0;       // of the global batch
+    bool stops = false;         // a process has given `stop`
   };
-  // Runs the step on the parts of this process's replicas. A part has x..., y..., sample_weight.
-  Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts) const;
+  // Runs the step on the parts of this process's replicas. A part has x..., y..., sample_weight. The step of several
+  // workers sums `stop` over them, so that all of them know after the same batch if one wants to stop.
+  Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts, bool stop = false) const;
   // Returns the closures of the step under a ParameterServerStrategy. They are queued and run on some worker. Returns
   // null if the step runs at once.
   RemoteStep* remote() const { return remote_.get(); }
@@ -75,6 +77,7 @@ class StepFunction {
   std::vector<std::string> output_loss_names_;
   std::vector<std::pair<std::string, MetricPtr>> metrics_;
   std::optional<Callable> step_;
+  bool votes_ = false;                  // the last argument and the last result of step_ are the vote to stop
   std::shared_ptr<RemoteStep> remote_;  // null: the step is step_
   bool training_ = false;
   int steps_per_execution_ = 1;
@@ -181,7 +184,7 @@ class ModelEngine {
   // Add the step of each replica here, or of each worker of a ParameterServerStrategy, and put its parts into *steps.
   using Steps = std::vector<std::unique_ptr<StepContext>>;
   Callable MakeReplicaStep(const CompiledModel& compiled, bool training, const std::vector<data::TensorSpec>& y_specs,
-                           const StepBody& body, Steps* steps);
+                           const StepBody& body, bool votes, Steps* steps);
   std::shared_ptr<RemoteStep> MakeRemoteStep(const CompiledModel& compiled, bool training,
                                              const std::vector<data::TensorSpec>& y_specs, const StepBody& body,
                                              const WorkerBatches* batches, Steps* steps);

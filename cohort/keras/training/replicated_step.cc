@@ -52,7 +52,8 @@ void ExpectSameLossesAndUpdates(const std::vector<StepParts*>& replicas) {
 }
 
 // Returns, for each replica, the values that are summed together with the gradients.
-PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::vector<StepParts*>& replicas) {
+PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::vector<StepParts*>& replicas,
+                                          const Output& stop_vote) {
   PerReplica<std::vector<Output>> values;
   for (size_t r = 0; r < replicas.size(); ++r) {
     const StepParts& parts = *replicas[r];
@@ -60,6 +61,7 @@ PerReplica<std::vector<Output>> ScalarsOf(const Strategy& strategy, const std::v
     std::vector<Output> own = {AsFloat(parts.reported_loss)};
     for (const auto& [name, loss] : parts.output_losses) own.push_back(loss);
     if (CountsExamples(strategy)) own.push_back(ExamplesOf(parts));
+    if (stop_vote.valid()) own.push_back(stop_vote);
     values.push_back(std::move(own));
   }
   return values;
@@ -110,13 +112,13 @@ bool CountsExamples(const Strategy& strategy) {
 }
 
 ReplicatedStep JoinReplicas(const Strategy& strategy, const std::vector<StepParts*>& replicas,
-                            const std::vector<GraphOptimizer*>& optimizers) {
+                            const std::vector<GraphOptimizer*>& optimizers, const Output& stop_vote) {
   ReplicatedStep joined;
   const bool alone = strategy.num_replicas_in_sync() == 1;
   ExpectSameLossesAndUpdates(replicas);
   PerReplica<std::vector<train::GradientAndVariable>> own;
   for (const StepParts* replica : replicas) own.push_back(replica->gradients);
-  const Strategy::ReplicaSums sums = strategy.SumGradients(own, ScalarsOf(strategy, replicas));
+  const Strategy::ReplicaSums sums = strategy.SumGradients(own, ScalarsOf(strategy, replicas, stop_vote));
   joined.fetches = sums.values[0];
   AddUpdates(strategy, replicas, &joined.targets);
   for (size_t r = 0; r < replicas.size(); ++r) {

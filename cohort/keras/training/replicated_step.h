@@ -17,7 +17,7 @@ namespace cohort::keras {
 // The fetches and targets that run the step of all replicas of a process.
 struct ReplicatedStep {
   // Float32 scalars, summed over all replicas of all processes: the loss, the loss of each output (if there are several
-  // outputs), and the number of examples (if CountsExamples).
+  // outputs), the number of examples (if CountsExamples), and `stop_vote` (if it is valid).
   std::vector<Output> fetches;
   std::vector<Node*> targets;
 };
@@ -28,9 +28,10 @@ bool CountsExamples(const distribute::Strategy& strategy);
 // Completes the steps of the replicas: adds the sums over replicas, the updates of the weights, and the updates of the
 // moving statistics. Throws FailedPreconditionError if the numbers of losses or updates differ between replicas.
 // `replicas` has one StepParts for each replica of this process. `optimizers` has one optimizer for each
-// copy of the variables; it is empty for a step that does not train. Call it once for each step.
+// copy of the variables; it is empty for a step that does not train. `stop_vote` is a float32 scalar that the step sums
+// over replicas together with the losses; not valid: there is none. Call it once for each step.
 ReplicatedStep JoinReplicas(const distribute::Strategy& strategy, const std::vector<StepParts*>& replicas,
-                            const std::vector<GraphOptimizer*>& optimizers);
+                            const std::vector<GraphOptimizer*>& optimizers, const Output& stop_vote = {});
 
 // A metric of all replicas. `local_result` counts the examples of this process's replicas; `result` counts the examples
 // of the replicas of all processes. `resets` set its state variables to zero.

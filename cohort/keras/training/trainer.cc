@@ -10,6 +10,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/callbacks/progress_bar.h"
@@ -243,6 +244,9 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
       this,
       {.verbose = verbose, .epochs = options.epochs, .initial_epoch = options.initial_epoch, .steps = batches.steps()});
   stop_training_ = false;
+  got_sigterm_ = false;
+  stop_agreed_ = false;
+  const StopSignal signal([this] { got_sigterm_ = true; });
   FitProgress progress = {batches, callbacks, RunningLosses(step), first_pass, options.initial_epoch};
   const InFit in_fit(&fit_, &progress);
   callbacks.OnTrainBegin();
@@ -250,6 +254,13 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   const Logs logs = RunEpochs(step, validation.get(), options, progress, history);
   engine().ExpectEqualReplicas();
+  if (interrupted() && progress.epoch < options.epochs) {
+    callbacks.OnTrainInterrupted();
+    history.SetInterrupted();
+    LogWarning("keras", "SIGTERM has interrupted the training of model '", state_->name(), "' in epoch ",
+               progress.epoch + 1, ", after ", progress.batch,
+               " batches of it; with the callback BackupAndRestore, the ", "next Fit goes on from there");
+  }
   callbacks.OnTrainEnd(logs);
   engine().strategy().meeting().Barrier();
   return history;
@@ -267,21 +278,25 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
   };
   Logs logs;
   std::chrono::nanoseconds waited{0};
-  while (progress.epoch < options.epochs && !stop_training_) {
+  while (progress.epoch < options.epochs && !stop_training_ && !interrupted()) {
     const int epoch = progress.epoch;
     callbacks.OnEpochBegin(epoch);
     if (progress.batch == 0) batches.StartEpoch();
     const std::string where = StrCat("epoch ", epoch + 1);
-    logs = RunPass(step, batches, {&callbacks, /*testing=*/false, where, &stop_training_, check_replicas},
+    const auto stop = [this] { return stop_training_ || interrupted(); };
+    logs = RunPass(step, batches,
+                   {&callbacks, /*testing=*/false, where, stop, &got_sigterm_, &stop_agreed_, check_replicas},
                    progress.running, &progress.batch);
+    if (interrupted()) break;
     history.AddDataWait(batches.waited() - waited);
     waited = batches.waited();
     epochs_fitted_ = progress.first_pass + epoch - options.initial_epoch + 1;
     if (batches.steps() > 0) callbacks.SetStepsOfAll(batches.steps());
     if (validation != nullptr && (epoch + 1) % std::max(1, options.validation_freq) == 0) {
-      for (const auto& log : WithPrefix(RunTest(*validation, callbacks, "validation of " + where))) {
-        logs.push_back(log);
-      }
+      const Logs tested =
+          WithPrefix(RunTest(*validation, callbacks, "validation of " + where, [this] { return interrupted(); }));
+      if (interrupted()) break;
+      logs.insert(logs.end(), tested.begin(), tested.end());
     }
     progress.epoch = epoch + 1;
     progress.batch = 0;
@@ -290,14 +305,15 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
   return logs;
 }
 
-Logs Trainer::RunTest(Batches& batches, Callback& callbacks, const std::string& where) {
+Logs Trainer::RunTest(Batches& batches, Callback& callbacks, const std::string& where,
+                      const std::function<bool()>& stop) {
   const StepFunction& step = state_->Step(/*training=*/false, batches.y_specs(), batches.of_workers());
   callbacks.OnTestBegin();
   batches.StartEpoch();
   int64_t steps = 0;
   RunningLosses running(step);
-  Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where}, running, &steps);
-  callbacks.OnTestEnd(logs);
+  Logs logs = RunPass(step, batches, {&callbacks, /*testing=*/true, where, stop}, running, &steps);
+  if (!stop()) callbacks.OnTestEnd(logs);
   return logs;
 }
 

@@ -1,6 +1,8 @@
 // Trainer: trains, evaluates and predicts with a model, and serves the model's callbacks. Internal to keras/.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,7 +80,15 @@ class Trainer final : public CallbackHost {
   Logs RunEpochs(const StepFunction& step, Batches* validation, const FitOptions& options, FitProgress& progress,
                  History& history);
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
-  Logs RunTest(Batches& batches, Callback& callbacks, const std::string& where);
+  // If stop() becomes true, ends after the current batch and does not call OnTestEnd.
+  Logs RunTest(
+      Batches& batches, Callback& callbacks, const std::string& where,
+      const std::function<bool()>& stop = [] { return false; });
+  // Returns true if SIGTERM has told this Fit to stop: with several workers, if it has told one of them, and all of
+  // them know it from the last step. A training that a callback has stopped ends as usual instead.
+  bool interrupted() const {
+    return !stop_training_ && (engine().strategy().num_workers() == 1 ? got_sigterm_.load() : stop_agreed_);
+  }
   FitProgress& RunningFit(const char* caller) const;
   // With a ParameterServerStrategy: logs how many steps of an earlier program are lost. `where` names the backup.
   void ReportLostSteps(bool restored, const std::string& where) const;
@@ -87,7 +97,9 @@ class Trainer final : public CallbackHost {
 
   const std::shared_ptr<ModelState> state_;
   bool stop_training_ = false;
-  FitProgress* fit_ = nullptr;  // while Fit runs
+  std::atomic<bool> got_sigterm_ = false;  // in this Fit
+  bool stop_agreed_ = false;               // a worker has got it, and all know it
+  FitProgress* fit_ = nullptr;             // while Fit runs
   bool signal_checked_ = false;
   int64_t epochs_fitted_ = 0;
 };

@@ -1,0 +1,141 @@
+#include "tools/cohort/health_check.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "cohort/cluster/launcher_link.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "tools/cohort/launch_layout.h"
+
+namespace cohort::tools {
+namespace {
+
+constexpr int kMostWaiting = 128;  // connections that are not accepted yet
+
+// Returns the state of a process, as /proc shows it, or '?'. Its name, in parentheses, may have spaces.
+char StateOf(pid_t pid) {
+  std::string text;
+  std::getline(std::ifstream(StrCat("/proc/", pid, "/stat")), text);
+  const size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
+}
+
+int ListenOn(const std::string& name) {
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);  // the first byte, 0, makes it abstract
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 && listen(fd, kMostWaiting) == 0) {
+    return fd;
+  }
+  const std::string why = std::strerror(errno);
+  if (fd >= 0) close(fd);
+  throw UnavailableError(StrCat("[launch] expected a socket for the health of the tasks; got: ", why,
+                                "; --unhealthy_after=0 does without it"));
+}
+
+}  // namespace
+
+HealthCheck::HealthCheck(Seconds limit) : interval_(std::min(Seconds(1), limit / 5)) {
+  if (limit.count() <= 0) return;
+  name_ = "cohort-launch-" + NewToken();
+  listener_ = ListenOn(name_);
+}
+
+HealthCheck::~HealthCheck() {
+  for (const Link& link : links_) close(link.fd);
+  if (listener_ >= 0) close(listener_);
+}
+
+void HealthCheck::AddPollEntries(std::vector<pollfd>* entries) const {
+  if (listener_ >= 0) entries->push_back({listener_, POLLIN, 0});
+  for (const Link& link : links_) entries->push_back({link.fd, POLLIN, 0});
+}
+
+HealthCheck::Clock::time_point HealthCheck::next_update() const {
+  return links_.empty() ? Clock::time_point::max() : last_ + std::chrono::duration_cast<Clock::duration>(interval_);
+}
+
+void HealthCheck::Accept(const std::function<std::optional<size_t>(pid_t group)>& task_of) {
+  if (listener_ < 0) return;
+  for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+    ucred peer{};
+    socklen_t size = sizeof(peer);
+    std::optional<size_t> task;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0) task = task_of(getpgid(peer.pid));
+    if (task) {
+      links_.push_back({.fd = fd, .task = *task, .pid = peer.pid});
+    } else {
+      close(fd);
+    }
+  }
+}
+
+bool HealthCheck::Read(Link* link) {
+  char message = 0;
+  while (true) {
+    const ssize_t count = recv(link->fd, &message, 1, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno == EAGAIN;
+    if (count == 0) return false;
+    if (message == kTrainingDone) done_.insert(link->task);
+    if (message != kHealthAnswer) continue;
+    link->asked = false;
+    link->silence = Seconds(0);
+  }
+}
+
+void HealthCheck::Update(const std::function<std::optional<size_t>(pid_t group)>& task_of) {
+  Accept(task_of);
+  for (Link& link : links_) {
+    if (Read(&link)) continue;
+    close(link.fd);
+    link.fd = -1;
+  }
+  std::erase_if(links_, [](const Link& link) { return link.fd < 0; });
+  const Clock::time_point now = Clock::now();
+  if (now < next_update()) return;
+  // If this process, or the whole machine, has been stopped for a while, the tasks may not have had the time to answer.
+  const Seconds passed = std::min<Seconds>(now - last_, 2 * interval_);
+  last_ = now;
+  for (Link& link : links_) {
+    if (link.asked) {
+      link.silence += passed;
+    } else {
+      link.asked = send(link.fd, &kHealthQuestion, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    }
+  }
+}
+
+std::vector<HealthCheck::Silent> HealthCheck::SilentFor(Seconds limit) const {
+  std::vector<Silent> silent;
+  for (const Link& link : links_) {
+    if (!link.asked || link.silence < limit) continue;
+    const char state = StateOf(link.pid);
+    const bool stopped = state == 'T' || state == 't';
+    char seconds[32];
+    std::snprintf(seconds, sizeof(seconds), "%.1f s", link.silence.count());
+    const std::string how = stopped ? StrCat("is stopped (state ", std::string(1, state), ") and ") : "";
+    silent.push_back({link.task, StrCat("(pid ", link.pid, ") ", how, "has not answered the launcher for ", seconds)});
+  }
+  return silent;
+}
+
+void HealthCheck::Forget(size_t task) {
+  for (const Link& link : links_) {
+    if (link.task == task) close(link.fd);
+  }
+  std::erase_if(links_, [task](const Link& link) { return link.task == task; });
+}
+
+}  // namespace cohort::tools
