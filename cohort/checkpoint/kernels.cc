@@ -8,7 +8,7 @@
 #include "cohort/checkpoint/snapshot_store.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/file_access.h"
+#include "cohort/device/files/file_access.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

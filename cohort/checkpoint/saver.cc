@@ -121,7 +121,7 @@ std::string Saver::PrefixOf(const std::string& save_path, std::optional<int64_t>
 }
 
 std::string Saver::Save(Session& session, const std::string& save_path, std::optional<int64_t> global_step) {
-  const std::string prefix = PrefixOf(save_path, global_step);
+  std::string prefix = PrefixOf(save_path, global_step);
   MutexLock lock(mu_);
   if (options_.sharded) {
     snapshots_->WriteSharded(session, prefix);
@@ -194,7 +194,7 @@ void Saver::Restore(Session& session, const std::string& prefix) {
 
 std::string Saver::RestoreLatest(Session& session, const std::string& dir, const std::vector<std::string>& only) {
   MutexLock lock(mu_);
-  const std::string prefix = NewestIntact(dir, options_.latest_filename);
+  std::string prefix = NewestIntact(dir, options_.latest_filename);
   if (prefix.empty()) return "";
   LogInfo("saver", "Restoring parameters from ", prefix);
   const BundleReader reader(prefix);

@@ -65,9 +65,9 @@ class COHORT_EXPORT Saver {
   // Needs memory for 4 MiB of values, or for the largest variable if that is larger.
   void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
-  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. If `only` is not
-  // empty, assigns only the variables of these names. Logs a warning for each torn or damaged checkpoint that it skips. Throws the errors of Restore if the newest intact checkpoint
-  // does not fit the graph.
+  // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. If `only` is
+  // not empty, assigns only the variables of these names. Logs a warning for each torn or damaged checkpoint that it
+  // skips. Throws the errors of Restore if the newest intact checkpoint does not fit the graph.
   std::string RestoreLatest(Session& session, const std::string& dir, const std::vector<std::string>& only = {})
       COHORT_EXCLUDES(mu_);
 

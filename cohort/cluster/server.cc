@@ -9,11 +9,11 @@
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/token.h"
-#include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process/line_buffering.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
-#include "cohort/device/file_access.h"
+#include "cohort/device/files/file_access.h"
 
 namespace cohort {
 namespace {

@@ -6,7 +6,7 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/train/hooks/hook_values.h"
 

@@ -15,7 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
 #include "cohort/estimator/model_graph.h"

@@ -45,14 +45,15 @@ using TrainAndEvaluateResult = std::pair<EvalMetrics, std::vector<std::string>>;
 //   of max_steps, or the one that the chief has named when its training ended (the file training_done in model_dir). It
 //   alone evaluates and exports. Returns the last results. An evaluator that is started again goes on; a last export
 //   that is there already is not made twice.
-// After SIGTERM (cohort/core/stop_signal.h) the training stops and saves, and nothing more is evaluated or exported: an
-// evaluation that is interrupted writes no results, and a chief does not write training_done, so that the tasks can be
-// started again. A call that returns results otherwise then returns those of the last complete evaluation, or nullopt
-// if there was none. Throws InvalidArgumentError if a limit is negative, if two exporters have one name, if the
-// evaluation's data is endless and has no number of steps, or if the role is unknown; throws FailedPreconditionError,
-// which names the other process, for a second evaluator or a second chief of the folder (the files evaluator.lock and
-// chief.lock; a call without a cluster is both); throws DeadlineExceededError if an evaluator finds no new checkpoint
-// for RunConfig::session_creation_timeout; and throws what Train, Evaluate, exporters and Server throw.
+// After SIGTERM (cohort/core/process/stop_signal.h) the training stops and saves, and nothing more is evaluated or
+// exported: an evaluation that is interrupted writes no results, and a chief does not write training_done, so that the
+// tasks can be started again. A call that returns results otherwise then returns those of the last complete evaluation,
+// or nullopt if there was none. Throws InvalidArgumentError if a limit is negative, if two exporters have one name, if
+// the evaluation's data is endless and has no number of steps, or if the role is unknown; throws
+// FailedPreconditionError, which names the other process, for a second evaluator or a second chief of the folder (the
+// files evaluator.lock and chief.lock; a call without a cluster is both); throws DeadlineExceededError if an evaluator
+// finds no new checkpoint for RunConfig::session_creation_timeout; and throws what Train, Evaluate, exporters and
+// Server throw.
 COHORT_EXPORT std::optional<TrainAndEvaluateResult> TrainAndEvaluate(Estimator& estimator, const TrainSpec& train_spec,
                                                                      const EvalSpec& eval_spec);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/line_buffering.h"
+#include "cohort/core/process/line_buffering.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/input_layer.h"

@@ -54,7 +54,7 @@ class COHORT_EXPORT Model {
   // If this process gets SIGTERM, Fit stops after its step, makes no further validation, and returns a History that is
   // interrupted(). BackupAndRestore then saves a backup, from which the next Fit goes on. If several workers train
   // together and one of them gets the signal, all of them do so after the same step; a validation is finished first.
-  // core/stop_signal.h says more about the signal.
+  // core/process/stop_signal.h says more about the signal.
   History Fit(const ModelData& data, const FitOptions& options = {});
   History Fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) {
     return Fit(ModelData(x, y), options);

@@ -5,8 +5,8 @@
 
 #include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
-#include "cohort/core/line_buffering.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process/line_buffering.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/execution/step_trace.h"
 #include "cohort/runtime/master.h"

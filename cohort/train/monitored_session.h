@@ -19,14 +19,14 @@
 
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/graph/graph.h"
 #include "cohort/runtime/session.h"
 #include "cohort/train/coordinator.h"
 #include "cohort/train/scaffold.h"
+#include "cohort/train/session/training_marker.h"
 #include "cohort/train/session_manager.h"
 #include "cohort/train/session_run_hook.h"
-#include "cohort/train/training_marker.h"
 
 namespace cohort::train {
 

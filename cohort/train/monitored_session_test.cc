@@ -17,7 +17,7 @@
 #include "cohort/registration.h"
 #include "cohort/train/device_setter.h"
 #include "cohort/train/hooks/hooks.h"
-#include "cohort/train/training_record.h"
+#include "cohort/train/session/training_record.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort::train {

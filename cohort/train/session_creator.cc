@@ -6,7 +6,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/train/clock.h"
 #include "cohort/train/monitored_session.h"
-#include "cohort/train/training_record.h"
+#include "cohort/train/session/training_record.h"
 
 namespace cohort::train {
 namespace {

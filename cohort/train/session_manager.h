@@ -14,7 +14,7 @@
 #include "cohort/runtime/session.h"
 #include "cohort/train/coordinator.h"
 #include "cohort/train/scaffold.h"
-#include "cohort/train/training_marker.h"
+#include "cohort/train/session/training_marker.h"
 
 namespace cohort::train {
 

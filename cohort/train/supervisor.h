@@ -19,16 +19,16 @@
 #include "cohort/checkpoint/saver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/session.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/train/coordinator.h"
-#include "cohort/train/save_attempts.h"
 #include "cohort/train/scaffold.h"
+#include "cohort/train/session/save_attempts.h"
+#include "cohort/train/session/training_marker.h"
 #include "cohort/train/session_manager.h"
-#include "cohort/train/training_marker.h"
 
 namespace cohort::train {
 

@@ -1,7 +1,7 @@
 #include "cohort/train/sync_replicas_hook.h"
 
 #include "cohort/core/error.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"

@@ -14,8 +14,8 @@
 #include "cohort/ops/control.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/step_clock.h"
+#include "cohort/train/session/training_record.h"
 #include "cohort/train/sync_replicas_hook.h"
-#include "cohort/train/training_record.h"
 
 namespace cohort::train {
 SyncReplicasOptimizer::SyncReplicasOptimizer(Optimizer& optimizer, const SyncReplicasOptions& options)

@@ -20,7 +20,7 @@
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/device/logical_devices.h"

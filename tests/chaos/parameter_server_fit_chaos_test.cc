@@ -131,7 +131,7 @@ TEST_F(ParameterServerFitChaos, AfterAKilledChiefTheNewestBackupIsUsed) {
 // The queued steps are finished and saved, so no step is lost, and the epoch in which the signal has come counts each
 // example once.
 TEST_F(ParameterServerFitChaos, SigtermToTheChiefSavesAndTheNextChiefGoesOn) {
-  AwaitEpoch(1);
+  AwaitEpochs(1);
   cluster_.task("chief", 0).Signal(SIGTERM);
   EXPECT_EQ(cluster_.task("chief", 0).Wait(), 0) << cluster_.Describe();
   std::smatch steps;
@@ -146,8 +146,8 @@ TEST_F(ParameterServerFitChaos, SigtermToTheChiefSavesAndTheNextChiefGoesOn) {
 // The launcher first ends the chief, which saves, and then the tasks that only serve.
 TEST_F(ParameterServerFitChaos, SigtermToTheLauncherSavesAndEndsWithZero) {
   const std::string backup = folder_ / "backup-of-launch";
-  LaunchedProgram launch(
-      {COHORT_PROGRAM, "launch", "--chief", "--ps=1", "--workers=2", "--", PS_FIT_TASK, backup, StrCat(kSteps)});
+  LaunchedProgram launch({COHORT_PROGRAM, "launch", "--chief", "--ps=1", "--workers=2", "--", PS_FIT_TASK, backup,
+                          StrCat(kSteps), folder_ / "end-of-launch"});
   ASSERT_TRUE(launch.WaitForText("epoch 1\n")) << launch.err();
   launch.Signal(SIGTERM);
   EXPECT_EQ(launch.Wait(), 0) << launch.err();

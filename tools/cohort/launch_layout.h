@@ -53,14 +53,15 @@ std::string NewToken();
 void SetToken(const std::string& token, Environment* current);
 
 // Sets COHORT_RUN_ID to `id` unless `current` has it. By it a chief that is started again knows that it belongs to the
-// same run (cohort/train/training_marker.h).
+// same run (cohort/train/session/training_marker.h).
 void SetRunId(const std::string& id, Environment* current);
 
-// Sets COHORT_STOP_GRACE to the number of seconds, rounded up, unless `current` has it (cohort/core/stop_signal.h).
+// Sets COHORT_STOP_GRACE to the number of seconds, rounded up, unless `current` has it
+// (cohort/core/process/stop_signal.h).
 void SetStopGrace(std::chrono::duration<double> grace, Environment* current);
 
 // Sets COHORT_LINE_BUFFERED=1, unless `current` has the variable. With it, a task that writes to a pipe writes each
-// line at once (cohort/core/line_buffering.h).
+// line at once (cohort/core/process/line_buffering.h).
 void SetLineBuffering(Environment* current);
 
 // Sets `variable` to `seconds`. Without `seconds` the variable stays as it is.

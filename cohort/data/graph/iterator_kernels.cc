@@ -7,7 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/data/graph/iterator_ops.h"
 #include "cohort/data/graph/iterator_resource.h"
-#include "cohort/device/file_access.h"
+#include "cohort/device/files/file_access.h"
 #include "cohort/device/kernel.h"
 #include "cohort/device/variant.h"
 

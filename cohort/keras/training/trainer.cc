@@ -10,7 +10,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/keras/callbacks/progress_bar.h"

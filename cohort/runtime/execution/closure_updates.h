@@ -32,8 +32,8 @@ class ClosureUpdates {
   void Undo(const std::string& update) COHORT_EXCLUDES(mu_);
   // Only the first `applied` updates for which Begin has returned a text were made; the others have failed.
   void UndoAfter(size_t applied) COHORT_EXCLUDES(mu_);
-  // Returns whether the addition of a node that adds to a resource (OpDef::AddsToResource), whose kernel may wait, has to
-  // be made.
+  // Returns whether the addition of a node that adds to a resource (OpDef::AddsToResource), whose kernel may wait, has
+  // to be made.
   bool BeginAddition(const Node& node, const KernelContext& context) COHORT_EXCLUDES(mu_);
   // The addition that the node has begun inside of the call `caller` has failed. Does nothing if BeginAddition has
   // returned false, or was not called.

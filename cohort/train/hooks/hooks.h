@@ -17,8 +17,8 @@
 #include "cohort/ops/variables.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/train/hooks/step_timer.h"
-#include "cohort/train/save_attempts.h"
 #include "cohort/train/scaffold.h"
+#include "cohort/train/session/save_attempts.h"
 #include "cohort/train/session_run_hook.h"
 
 namespace cohort::train {

@@ -1,6 +1,6 @@
 // A description is text: lines "KIND KEY\tVALUE". Settings travel in a collection of the graph, as constants that hold
 // such a line, because the graph is what an optimizer and a SessionCreator share.
-#include "cohort/train/training_record.h"
+#include "cohort/train/session/training_record.h"
 
 #include <map>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cohort/device/file_access.h"
+#include "cohort/device/files/file_access.h"
 
 #include <algorithm>
 #include <filesystem>

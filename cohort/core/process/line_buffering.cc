@@ -1,4 +1,4 @@
-#include "cohort/core/line_buffering.h"
+#include "cohort/core/process/line_buffering.h"
 
 #include <cstdio>
 #include <cstdlib>

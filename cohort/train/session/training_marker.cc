@@ -1,4 +1,4 @@
-#include "cohort/train/training_marker.h"
+#include "cohort/train/session/training_marker.h"
 
 #include <atomic>
 #include <cstdlib>

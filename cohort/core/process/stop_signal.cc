@@ -1,13 +1,13 @@
 // The signal handler may only set flags and write to a pipe. A thread reads the pipe and calls the functions.
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 #include <vector>

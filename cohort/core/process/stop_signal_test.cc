@@ -1,10 +1,10 @@
 // Each case runs in a process of its own, because a signal is of a whole process.
-#include "cohort/core/stop_signal.h"
+#include "cohort/core/process/stop_signal.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <future>
 
@@ -58,7 +58,9 @@ TEST_F(StopSignalDeathTest, TheSecondSignalEndsTheProcess) {
 TEST_F(StopSignalDeathTest, WithoutAnObjectTheSignalEndsTheProcess) {
   EXPECT_EXIT(
       {
-        { const StopSignal gone([] {}); }
+        {
+          const StopSignal gone([] {});
+        }
         raise(SIGTERM);
         _exit(1);
       },

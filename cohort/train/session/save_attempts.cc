@@ -1,4 +1,4 @@
-#include "cohort/train/save_attempts.h"
+#include "cohort/train/session/save_attempts.h"
 
 #include <utility>
 
@@ -39,8 +39,8 @@ bool SaveAttempts::Try(const std::function<void()>& save) {
       LogError(who_, "no checkpoint could be written ", failed_, " times in a row: the training ends");
       throw;
     }
-    LogWarning(who_, "a checkpoint could not be written (", failed_, " of at most ", limit_, " in a row): ",
-               error.what(), "; the training goes on, and the next checkpoint is tried");
+    LogWarning(who_, "a checkpoint could not be written (", failed_, " of at most ", limit_,
+               " in a row): ", error.what(), "; the training goes on, and the next checkpoint is tried");
     return false;
   }
   failed_ = 0;

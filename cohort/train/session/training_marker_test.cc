@@ -1,5 +1,5 @@
 // Tests of a chief that finds variables of its own training, in servers that have outlived its session.
-#include "cohort/train/training_marker.h"
+#include "cohort/train/session/training_marker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cohort/train/training_record.h"
+#include "cohort/train/session/training_record.h"
 
 #include <gtest/gtest.h>
 
