@@ -40,7 +40,7 @@ class FashionChaosTest : public ::testing::Test {
                                    FASHION_MNIST,
                                    "--max_images=256",
                                    "--batch_size=16",
-                                   "--epochs=3",
+                                   "--epochs=6",
                                    "--verbose=2",
                                    "--threads=1",
                                    "--logdir=" + folder_ / name};
@@ -56,7 +56,14 @@ class FashionChaosTest : public ::testing::Test {
     }
     return weights;
   }
-  std::string Backup() const { return FileExists(latest_) ? ReadFile(latest_) : ""; }
+  // Returns "" if there is no backup at this moment, such as between two renames.
+  std::string Backup() const {
+    try {
+      return FileExists(latest_) ? ReadFile(latest_) : "";
+    } catch (const NotFoundError&) {
+      return "";
+    }
+  }
 
   const TempFolder folder_;
   const std::string backup_dir_ = folder_ / "backup";

@@ -148,7 +148,7 @@ TEST_F(LaunchChaosTest, AnEndThatFollowsFromAnotherDoesNotCount) {
 
 // It would stay stopped for ever, and the steps would wait for it.
 TEST_F(LaunchChaosTest, AStoppedParameterServerIsNamedAndReplaced) {
-  Launch({"--restart=5", "--unhealthy_after=2"}, {"--max_steps=6000", "--save_model_secs=0.2"});
+  Launch({"--restart=5", "--unhealthy_after=2"}, {"--max_steps=20000", "--save_model_secs=0.2"});
   for (int lines = 1; LatestCheckpoint(folder_.path()).empty(); ++lines) {
     ASSERT_TRUE(program_->WaitForText("step: ", lines)) << program_->err();
   }
@@ -174,7 +174,7 @@ TEST_F(LaunchChaosTest, WithoutRestartsAStoppedTaskEndsTheLaunch) {
 
 // The chief says that training is done, and ends. The stopped worker then has the time of --grace.
 TEST_F(LaunchChaosTest, AStoppedWorkerDoesNotOutliveTheTraining) {
-  Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=6000"});
+  Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=20000"});
   ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
   SignalTask("worker", 1, SIGSTOP);
   EXPECT_EQ(program_->Wait(), 0) << program_->err();
@@ -187,7 +187,7 @@ TEST_F(LaunchChaosTest, AStoppedWorkerDoesNotOutliveTheTraining) {
 
 // A launcher that was stopped itself, for example by Ctrl-Z, has not heard answers, but the tasks have given them.
 TEST_F(LaunchChaosTest, AStoppedLauncherDoesNotBlameItsTasks) {
-  Launch({"--unhealthy_after=1"}, {"--max_steps=100000000"});
+  Launch({"--unhealthy_after=4"}, {"--max_steps=100000000"});
   ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
   std::vector<pid_t> launchers = Processes();
   for (const char* job : {"ps", "worker"}) {
@@ -195,7 +195,7 @@ TEST_F(LaunchChaosTest, AStoppedLauncherDoesNotBlameItsTasks) {
   }
   ASSERT_EQ(launchers.size(), 2u);
   for (const pid_t pid : launchers) kill(pid, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(4));
+  std::this_thread::sleep_for(std::chrono::seconds(10));
   for (const pid_t pid : launchers) kill(pid, SIGCONT);
   ASSERT_TRUE(program_->WaitForText("step: ", 30)) << program_->err();
   program_->Signal(SIGTERM);

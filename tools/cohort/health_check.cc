@@ -119,8 +119,9 @@ void HealthCheck::Update(const std::function<std::optional<size_t>(pid_t group)>
 
 std::vector<HealthCheck::Silent> HealthCheck::SilentFor(Seconds limit) const {
   std::vector<Silent> silent;
+  const Seconds least = std::max(limit, 3 * interval_);  // one late answer is no sign of anything
   for (const Link& link : links_) {
-    if (!link.asked || link.silence < limit) continue;
+    if (!link.asked || link.silence < least) continue;
     const char state = StateOf(link.pid);
     const bool stopped = state == 'T' || state == 't';
     char seconds[32];

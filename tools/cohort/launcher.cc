@@ -264,9 +264,11 @@ void Launcher::HandleEnd(size_t task, int wait_status) {
   output_.DrainTask(task);
   // The chief has saved. A worker that only serves has nothing to save, and ends by the signal.
   const bool served = RankOf(ended) == Rank::kWorker && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGTERM;
-  if (stop_signal_ != 0 && wait_status != 0 && !ended.id.IsPs() && !served) all_ended_well_ = false;
+  const bool was_done = ended.kill_at.has_value();
+  ended.kill_at.reset();
+  if (stop_signal_ != 0 && wait_status != 0 && !ended.id.IsPs() && !served && !was_done) all_ended_well_ = false;
   if (wait_status == 0 || phase_ >= Phase::kTerm) return;
-  if (ended.kill_at) return output_.Say(StrCat(what, "; training is done, so this is not a failure"));
+  if (was_done) return output_.Say(StrCat(what, "; training is done, so this is not a failure"));
   if (WillRestart(ended, wait_status)) return PlanRestart(task, what, wait_status);
   const bool others_wait = phase_ == Phase::kRunning && AnyRunning(true);
   output_.Say(others_wait ? StrCat(what, "; the others have ", OneDecimal(options_.grace), " to end by themselves")
@@ -346,8 +348,17 @@ void Launcher::CheckHealth() {
   }
   if (phase_ != Phase::kRunning || health_.name().empty()) return;
   const bool done = TrainingIsDone();
-  const Seconds limit = done ? std::min(options_.grace, options_.unhealthy_after) : options_.unhealthy_after;
-  for (const HealthCheck::Silent& silent : health_.SilentFor(limit)) EndUnhealthy(silent, done);
+  // The chief may still have work to do after it has said that training is done, such as an export.
+  const auto is_chief = [this](const HealthCheck::Silent& silent) {
+    return RankOf(tasks_[silent.task]) == Rank::kChief;
+  };
+  for (const HealthCheck::Silent& silent : health_.SilentFor(options_.unhealthy_after)) {
+    EndUnhealthy(silent, done && !is_chief(silent));
+  }
+  if (!done) return;
+  for (const HealthCheck::Silent& silent : health_.SilentFor(std::min(options_.grace, options_.unhealthy_after))) {
+    if (!is_chief(silent)) EndUnhealthy(silent, true);
+  }
 }
 
 void Launcher::EndUnhealthy(const HealthCheck::Silent& silent, bool training_is_done) {

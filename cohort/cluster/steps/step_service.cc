@@ -252,7 +252,8 @@ void StepService::HandleRegister(const std::shared_ptr<Connection>& connection, 
   auto request = std::make_shared<RegisterRequest>(DecodeRegister(message));
   const uint64_t session = request->spec.key.session;
   request->spec.client = IdOf(connection->peer());
-  if (request->spec.client == IdOf(node_.identity())) {  // a process reaches its own task without a connection
+  // A process reaches its own task without a connection, and LocalTask takes a client without a name for itself.
+  if (request->spec.client == IdOf(node_.identity()) || request->spec.client == ClientId()) {
     throw PermissionDeniedError(StrCat("[protocol] a peer says that it is this process, ", node_.task().ToString()));
   }
   leases_.Hold(session, request->spec.client);
