@@ -13,11 +13,14 @@ Allocator& OutputAllocator(const Node& node, int output, Allocator& allocator) {
   return node.output_arg(output).host_memory ? HostAllocator() : allocator;
 }
 
-// Returns whether a tensor of `bytes` bytes of `space` can use the memory of `input`. It cannot if the elements are
-// objects (size 0).
-bool CanForward(const Tensor& input, size_t bytes, MemorySpace space) {
-  return input.OwnsBufferAlone() && input.raw_data() == input.buffer()->data() && input.bytes() == bytes &&
-         DTypeSize(input.dtype()) != 0 && input.space() == space;
+// Returns whether a tensor of this dtype and shape can use the memory of `input`, which must lie in `space`. It cannot
+// if the elements of one of the two are objects (size 0).
+bool CanForward(const Tensor& input, DType dtype, const Shape& shape, MemorySpace space) {
+  if (!input.OwnsBufferAlone() || input.raw_data() != input.buffer()->data() || input.space() != space) return false;
+  const size_t element = DTypeSize(dtype);
+  const int64_t count = shape.num_elements();
+  return element != 0 && count >= 0 && input.bytes() == static_cast<size_t>(count) * element &&
+         DTypeSize(input.dtype()) != 0;
 }
 
 KernelFactory FactoryOf(void (*fn)(KernelContext&)) {
@@ -46,20 +49,16 @@ Tensor& KernelContext::ForwardInputOrAllocate(int input_index, int output_index,
 Tensor& KernelContext::ForwardInputOrAllocate(std::initializer_list<int> input_indices, int output_index,
                                               const Shape& shape) {
   const DType dtype = node_->output_dtype(output_index);
-  const size_t element = DTypeSize(dtype);
-  const int64_t count = shape.num_elements();
   Allocator& allocator = OutputAllocator(*node_, output_index, *allocator_);
-  if (element != 0 && count >= 0) {
-    for (const int index : input_indices) {
-      const int32_t slot = input_slots_[static_cast<size_t>(index)];
-      // Acquire: another consumer of the slot may have read it on another thread. That consumer has read it before it
-      // gave up its use.
-      if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != 1) continue;
-      if (!CanForward(slots_[slot], static_cast<size_t>(count) * element, allocator.space())) continue;
-      // The slot keeps its tensor, so that the kernel can still read its input through it.
-      outputs_[output_index] = Tensor(dtype, shape, slots_[slot].buffer(), 0);
-      return outputs_[output_index];
-    }
+  for (const int index : input_indices) {
+    const int32_t slot = input_slots_[static_cast<size_t>(index)];
+    // Acquire: another consumer of the slot may have read it on another thread. That consumer has read it before it
+    // gave up its use.
+    if (std::atomic_ref<int32_t>(uses_[slot]).load(std::memory_order_acquire) != 1) continue;
+    if (!CanForward(slots_[slot], dtype, shape, allocator.space())) continue;
+    // The slot keeps its tensor, so that the kernel can still read its input through it.
+    outputs_[output_index] = Tensor(dtype, shape, slots_[slot].buffer(), 0);
+    return outputs_[output_index];
   }
   outputs_[output_index] = Tensor(dtype, shape, allocator);
   return outputs_[output_index];

@@ -100,7 +100,7 @@ std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
     step->started = true;
   }
   fill(step->args);
-  step->rets.resize(static_cast<size_t>(num_rets_));
+  step->rets = std::vector<Tensor>(static_cast<size_t>(num_rets_));
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
   step->info.origin = &origin_;
   const Status status = executors_.front()->RunSync(step->info);

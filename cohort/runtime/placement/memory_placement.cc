@@ -66,10 +66,12 @@ bool LiesInHostMemory(const Output& value) {
 }
 
 Tensor PlacedAs(const KernelContext& ctx, int output, Tensor value) {
+  const MemorySpace of_device = ctx.device().allocator().space();
+  if (of_device.is_host() && value.space().is_host()) return value;
   if (LiesInHostMemory(ctx.node().output(output))) {
     return value.space().is_host() ? std::move(value) : ctx.device().CopyToHost(value);
   }
-  return value.space() == ctx.device().allocator().space() ? std::move(value) : ctx.device().CopyFromHostAsync(value);
+  return value.space() == of_device ? std::move(value) : ctx.device().CopyFromHostAsync(value);
 }
 
 bool MustComeToHost(const KernelContext& ctx, int output, const Tensor& value) {
