@@ -194,7 +194,7 @@ void RunInOneProcess(const Case& work, const Flags& flags) {
 
 void RunOverGrpc(const Case& work, const Flags& flags, const ClusterSpec& cluster, int number) {
   ServerOptions options;
-  options.token = "bench";
+  options.token = "the token of the benchmarks";
   options.share_memory = work.side == "grpc";
   options.config.intra_op_parallelism_threads = 1;
   Server server(cluster, "worker", number, options);

@@ -48,7 +48,7 @@ TaskIdentity Identity(const std::string& task) {
 
 TransportOptions Options() {
   TransportOptions options;
-  options.token = "bench";
+  options.token = "the token of the benchmarks";
   return options;
 }
 

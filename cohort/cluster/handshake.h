@@ -9,9 +9,9 @@
 //   or refusal   acceptor    instead of 2, 4: a status. The stream then ends.
 //
 // The MACs of a control stream have the token as their key. The session key of the connection comes from the token and
-// from messages 1 to 4. A bulk stream belongs to a connection; its MACs have the session key as their key. So a proof is
-// good for one stream, one pair of processes, one task and one address: a process without the token can pass messages
-// on, but cannot be accepted by anybody with them.
+// from messages 1 to 4. A bulk stream belongs to a connection; its MACs have the session key as their key. So a proof
+// is good for one stream, one pair of processes, one task and one address: a process without the token can pass
+// messages on, but cannot be accepted by anybody with them.
 //
 // The two classes know no sockets: they turn the messages of the peer into answers. grpc/socket_*.h carry the messages
 // over sockets. docs/formats.md has the layout.
@@ -61,9 +61,9 @@ class DialerHandshake {
   // Returns the hello, which the caller sends first.
   const std::string& hello() const { return hello_; }
   // Takes the acceptor's next message. Returns the message to send now, or "" if there is none. Throws the error of a
-  // refusal, DataLossError if the message is not the next one of a handshake, PermissionDeniedError if the acceptor does
-  // not have the token, and FailedPreconditionError if the two sides do not fit (CheckCompatible). After an error the
-  // caller closes the stream.
+  // refusal, DataLossError if the message is not the next one of a handshake, PermissionDeniedError if the acceptor
+  // does not have the token, and FailedPreconditionError if the two sides do not fit (CheckCompatible). After an error
+  // the caller closes the stream.
   std::string OnMessage(std::string_view message);
   // Returns true after the last message. The following functions require it.
   bool done() const { return state_ == State::kDone; }
@@ -80,6 +80,7 @@ class DialerHandshake {
   const std::string key_;  // of the MACs: the token, or the session key
   const TaskIdentity mine_;
   const std::string expected_task_;
+  const std::string whom_;  // the acceptor, for errors
   std::string hello_;
   std::string transcript_;
   State state_ = State::kNonce;
@@ -103,8 +104,8 @@ class AcceptorHandshake {
   // unknown number of a connection and a wrong proof give the same error. After an error the caller sends
   // EncodeRefusal and closes the stream.
   std::string OnMessage(std::string_view message);
-  // Returns true if the dialer has proved itself. The caller then calls Welcome or WelcomeBulk, at any later time. Until
-  // then the dialer has learned nothing about this side. The following functions require it.
+  // Returns true if the dialer has proved itself. The caller then calls Welcome or WelcomeBulk, at any later time.
+  // Until then the dialer has learned nothing about this side. The following functions require it.
   bool proved() const { return state_ == State::kProved || state_ == State::kDone; }
   StreamRole role() const { return role_; }
   // Returns the dialer's identity. Its `cluster` is that of the acceptor if the two are equal, else "". Only for

@@ -1,5 +1,6 @@
 #include "cohort/cluster/local_address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -59,18 +60,52 @@ void CheckLoopback(const addrinfo* list, const HostPort& address, const char* pu
   }
 }
 
-// Returns 0, or the errno of an attempt to bind a socket to the address. Does not listen.
+// Returns 0, or the errno of an attempt to bind a socket to the address, on any port. Does not listen.
 int TryBind(const addrinfo& entry) {
   const int fd = socket(entry.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const int error = bind(fd, entry.ai_addr, entry.ai_addrlen) == 0 ? 0 : errno;
+  SocketAddress address(entry.ai_addr, entry.ai_addrlen);
+  address.set_port(0);
+  const int error = bind(fd, address.get(), address.size()) == 0 ? 0 : errno;
   close(fd);
   return error;
 }
 
+std::vector<SocketAddress> AddressesOf(const addrinfo* list) {
+  std::vector<SocketAddress> all;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    all.emplace_back(entry->ai_addr, entry->ai_addrlen);
+  }
+  return all;
+}
+
 }  // namespace
+
+SocketAddress::SocketAddress(const sockaddr* address, socklen_t size) : size_(size) {
+  std::memcpy(&storage_, address, size);
+}
+
+int SocketAddress::port() const {
+  return ntohs(family() == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port
+                                    : reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+}
+
+void SocketAddress::set_port(int port) {
+  (family() == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&storage_)->sin6_port
+                        : reinterpret_cast<sockaddr_in*>(&storage_)->sin_port) = htons(static_cast<uint16_t>(port));
+}
+
+std::string SocketAddress::Host() const {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (family() == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr, text, sizeof(text));
+    return StrCat("[", text, "]");
+  }
+  inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, text, sizeof(text));
+  return text;
+}
+
+std::string SocketAddress::ToString() const { return StrCat(Host(), ":", port()); }
 
 bool EnvironmentAllowsInsecure() {
   const char* text = std::getenv("COHORT_ALLOW_INSECURE");
@@ -80,7 +115,7 @@ bool EnvironmentAllowsInsecure() {
   throw InvalidArgumentError(StrCat("[transport] expected 1 or 0 in COHORT_ALLOW_INSECURE; got '", value, "'"));
 }
 
-void CheckListenAddress(const HostPort& address, bool allow_insecure) {
+std::vector<SocketAddress> CheckListenAddress(const HostPort& address, bool allow_insecure) {
   std::string why;
   const Addresses list = Resolve(address, &why);
   if (list == nullptr) {
@@ -88,11 +123,6 @@ void CheckListenAddress(const HostPort& address, bool allow_insecure) {
                                       "; name a local address with --bind"));
   }
   const int error = TryBind(*list);
-  if (error == EADDRINUSE) {
-    throw UnavailableError(StrCat("[transport] port ", address.port, " of ", address.host,
-                                  " is in use by another "
-                                  "process"));
-  }
   if (error == EADDRNOTAVAIL) {
     throw InvalidArgumentError(StrCat("[transport] ", address.host,
                                       " is no address of this machine; if the cluster's "
@@ -103,15 +133,17 @@ void CheckListenAddress(const HostPort& address, bool allow_insecure) {
         StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ", std::strerror(error)));
   }
   CheckLoopback(list.get(), address, "to listen on", StrCat("this host, ", address.host, ","), allow_insecure);
+  return AddressesOf(list.get());
 }
 
-void CheckDialAddress(const HostPort& address, bool allow_insecure) {
+std::vector<SocketAddress> CheckDialAddress(const HostPort& address, bool allow_insecure) {
   std::string why;
   const Addresses list = Resolve(address, &why);
   if (list == nullptr) {
     throw UnavailableError(StrCat("[transport] cannot resolve the host '", address.host, "': ", why));
   }
   CheckLoopback(list.get(), address, "to connect to", StrCat("this host, on ", address.host), allow_insecure);
+  return AddressesOf(list.get());
 }
 
 }  // namespace cohort

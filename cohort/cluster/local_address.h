@@ -1,6 +1,10 @@
-// Checks addresses to listen on and to connect to. The check asks the system before gRPC does, so that errors name the
-// cause.
+// Finds and checks the addresses to listen on and to connect to.
 #pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
 
@@ -10,14 +14,33 @@ namespace cohort {
 // "true". Throws InvalidArgumentError unless the variable is that, "0", "false", empty or not set.
 bool EnvironmentAllowsInsecure();
 
-// Throws InvalidArgumentError if the host does not resolve or is not an address of this machine (the message mentions
-// --bind), UnavailableError if the port is in use, and PermissionDeniedError if the address is not a loopback address
-// and neither `allow_insecure` nor the environment allows it. Throws what EnvironmentAllowsInsecure throws.
-void CheckListenAddress(const HostPort& address, bool allow_insecure);
+// An IPv4 or IPv6 address with a port, as the system's calls take it.
+class SocketAddress {
+ public:
+  SocketAddress(const sockaddr* address, socklen_t size);
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t size() const { return size_; }
+  int family() const { return storage_.ss_family; }
+  int port() const;
+  void set_port(int port);
+  // Returns, for example, "127.0.0.1:2222" or "[::1]:2222".
+  std::string ToString() const;
+  // Returns the same without the port.
+  std::string Host() const;
 
-// Throws UnavailableError if the host does not resolve (it may resolve later), and PermissionDeniedError if the address
-// is not a loopback address and neither `allow_insecure` nor the environment allows it. Throws what
-// EnvironmentAllowsInsecure throws.
-void CheckDialAddress(const HostPort& address, bool allow_insecure);
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_;
+};
+
+// Returns the addresses of the host, at least one. Throws InvalidArgumentError if the host does not resolve or is not
+// an address of this machine (the message mentions --bind), and PermissionDeniedError if the address is not a loopback
+// address and neither `allow_insecure` nor the environment allows it. Throws what EnvironmentAllowsInsecure throws.
+std::vector<SocketAddress> CheckListenAddress(const HostPort& address, bool allow_insecure);
+
+// Returns the addresses of the host, at least one. Throws UnavailableError if the host does not resolve (it may resolve
+// later), and PermissionDeniedError if the address is not a loopback address and neither `allow_insecure` nor the
+// environment allows it. Throws what EnvironmentAllowsInsecure throws.
+std::vector<SocketAddress> CheckDialAddress(const HostPort& address, bool allow_insecure);
 
 }  // namespace cohort

@@ -105,6 +105,11 @@ void Server::Start() {
 
   TransportOptions transport;
   transport.token = options_.token.empty() ? JobToken() : options_.token;
+  transport.allow_short_token = options_.allow_short_token;
+  transport.handshake_timeout = options_.handshake_timeout;
+  transport.max_connections = options_.max_connections;
+  transport.max_handshakes = options_.max_handshakes;
+  transport.max_handshakes_per_address = options_.max_handshakes_per_address;
   transport.heartbeat_interval = options_.heartbeat_interval;
   transport.silence_limit = options_.silence_limit;
   transport.allow_insecure = options_.allow_insecure;

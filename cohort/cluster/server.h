@@ -30,8 +30,17 @@ struct COHORT_EXPORT ServerOptions {
   bool allow_insecure = false;
   bool share_memory = true;  // use shared memory for large messages to tasks of the same host and user
   std::string token;         // "" = JobToken()
+  // Allow a token of fewer than 16 bytes. The variable COHORT_ALLOW_SHORT_TOKEN=1 does the same.
+  bool allow_short_token = false;
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};  // a peer that sends no byte for this time is lost
+  // A process that connects, and has not proved by then that it has the token, is cut off.
+  std::chrono::milliseconds handshake_timeout{10000};
+  // Limits against peers that connect too often (docs/security.md). They have no effect in process.
+  int max_connections = 4096;            // of peers with the token; each has two sockets. More are refused
+  int max_handshakes = 256;              // sockets of peers that have not proved yet that they have the token. If there
+                                         // are more, the oldest is closed
+  int max_handshakes_per_address = 128;  // the same, of one IP address
   // Join throws if the chief was connected and has been gone for this time. Zero: never. If not set: as many seconds as
   // COHORT_ORPHAN_TIMEOUT says, or else 60 s.
   std::optional<std::chrono::milliseconds> orphan_timeout;

@@ -21,7 +21,9 @@ struct TaskIdentity {
   uint64_t incarnation = 0;     // a random number, new at each start of the process
   uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
   int32_t protocol_version = 0;
-  std::string cluster;  // the ClusterSpec as JSON; a client learns the cluster from it
+  // The ClusterSpec as JSON; a client learns the cluster from it. The side that was dialed knows that of its peer only
+  // if the two are equal; else it is "" there.
+  std::string cluster;
   std::string host;  // HostIdentity() if this task may share memory with its peers, else ""; set by the gRPC transport
 };
 
@@ -40,12 +42,19 @@ struct Message {
 // The options of a transport. A Server sets them.
 struct TransportOptions {
   std::string token;  // must be the same on both sides; proved by HMAC, never sent
+  // Allow a token of fewer than 16 bytes. The variable COHORT_ALLOW_SHORT_TOKEN=1 does the same.
+  bool allow_short_token = false;
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};       // a peer that sends no byte for this time is lost
   std::chrono::milliseconds handshake_timeout{10000};  // the longest time for a handshake, for dialers and acceptors
   bool allow_insecure = false;                         // allow connections without TLS to hosts other than this one
   int network_threads = 0;                             // for gRPC only; 0: 1 to 4, depending on the number of cores
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
+  // Limits for a side that listens; for gRPC only. A connection beyond max_connections is refused. If there are more
+  // handshakes than one of the other two limits, the oldest one is dropped.
+  int max_connections = 4096;            // accepted connections; each has two sockets
+  int max_handshakes = 256;              // sockets whose peers have not proved yet that they have the token
+  int max_handshakes_per_address = 128;  // those of one IP address
 };
 
 // A connection to one peer. The transport makes it and keeps a shared_ptr to it until OnClosed; callers may also keep
@@ -132,7 +141,8 @@ class Transport {
   virtual void End(const std::string& why) = 0;
 };
 
-// Returns a transport over gRPC. `handler` must live until Shutdown has returned.
+// Returns a transport over gRPC. `handler` must live until Shutdown has returned. Throws InvalidArgumentError if the
+// token is shorter than 16 bytes and that is not allowed.
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
 // A transport between tasks of one process. It has no sockets. Tensors are passed by reference and never copied. An
 // address is a key in a table of this process, in which "localhost" is the same as 127.0.0.1. It has nothing to do with

@@ -41,7 +41,7 @@ class TransportContract : public ::testing::TestWithParam<Variant> {
  protected:
   static TransportOptions Options() {
     TransportOptions options;
-    options.token = "secret";
+    options.token = "a token of the tests";
     options.network_threads = GetParam().network_threads;
     options.share_memory = GetParam().share_memory;
     return options;
@@ -481,7 +481,7 @@ TEST_P(TransportContract, StrangersAreRefusedByName) {
   };
   const TaskIdentity mine = Identity("/job:worker/replica:0/task:0");
   TransportOptions other_token = Options();
-  other_token.token = "guess";
+  other_token.token = "a guess of the token";
   EXPECT_THAT(dial(other_token, mine, ""), ::testing::AllOf(HasSubstr("PermissionDenied"), HasSubstr("token")));
   TaskIdentity changed = mine;
   changed.protocol_version = 5;

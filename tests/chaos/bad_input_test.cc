@@ -87,7 +87,7 @@ TEST_F(BadInputTest, AnotherTokenIsRefusedAndDisturbsNobody) {
   cluster.Start("ps", 0);
   cluster.Start("worker", 0, {"--pause_ms=2"});
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 5)) << cluster.Describe();
-  cluster.Start("worker", 1, {}, {.environment = {"COHORT_TOKEN=somebody-else"}});
+  cluster.Start("worker", 1, {}, {.environment = {"COHORT_TOKEN=the token of somebody else"}});
   EXPECT_EQ(cluster.task("worker", 1).Wait(), 1) << cluster.Describe();
   EXPECT_THAT(cluster.task("worker", 1).err(), AllOf(HasSubstr("chaos_task: PermissionDenied"), HasSubstr("token"),
                                                      HasSubstr(cluster.address("ps", 0))));

@@ -2,17 +2,17 @@
 // message. The link is a TcpProxy between the two processes.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/support/sync_stream.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <random>
 
-#include "cohort/cluster/grpc/frame.h"
-#include "cohort/cluster/grpc/stream.h"
+#include "cohort/cluster/grpc/socket.h"
+#include "cohort/cluster/grpc/testing/raw_peer.h"
+#include "cohort/cluster/steps/protocol.h"
 #include "cohort/core/str_cat.h"
 #include "tests/chaos/counting_model.h"
 #include "tests/chaos/process_cluster.h"
@@ -131,39 +131,46 @@ TEST_F(LinkTest, GarbageOnThePortDisturbsNobody) {
   for (const int fd : open) close(fd);
 }
 
-// Opens a stream of one of our methods, and sends a frame with wrong contents on it.
-void SendFrame(const std::shared_ptr<grpc::Channel>& channel, const char* method, const grpc::ByteBuffer& frame) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(kPatience));
-  using Factory = grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>;
-  const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel);
-  const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream(
-      Factory::Create(channel.get(), rpc, &context));
-  stream->Write(frame);
-  grpc::ByteBuffer answer;
-  while (stream->Read(&answer)) {  // reads the refusal, then the end
-  }
-  EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << method;
-}
-
-// As above, one layer higher: gRPC streams of our own methods have garbage in their frames, before the handshake or
-// instead of it.
+// One layer higher: frames with wrong contents, of a peer that has the token.
 TEST_F(LinkTest, GarbageFramesDisturbNobody) {
   ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.StartAll({"--pause_ms=2", "--steps=300", "--orphan_ms=0"});
   ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 10)) << cluster.Describe();
-  std::mt19937 random(11);
-  const auto channel = grpc::CreateChannel(cluster.address("ps", 0), grpc::InsecureChannelCredentials());
+  std::mt19937 random(12);
+  TaskIdentity mine = Identity("/job:client/replica:0/task:9");
+  mine.op_fingerprint = OpRegistry::Global().Fingerprint();
+  mine.protocol_version = kProtocolVersion;
   for (int i = 0; i < 60; ++i) {
-    for (const char* method : {kControlMethod, kBulkMethod}) {
-      const std::string payload = RandomBytes(random, random() % 2000);
-      if (i % 3 == 0) {
-        const grpc::Slice slice(payload.data(), payload.size());
-        SendFrame(channel, method, grpc::ByteBuffer(&slice, 1));
-      } else {
-        SendFrame(channel, method, EncodeFrame(static_cast<FrameType>(1 + i % 8), payload));
-      }
+    RawPeer peer(cluster.address("ps", 0), std::getenv("COHORT_TOKEN"), mine);
+    const std::string payload = RandomBytes(random, random() % 2000);
+    peer.OpenControl();
+    if (i % 2 == 0) peer.OpenBulk();
+    if (i % 3 == 0) {
+      peer.WriteUnsealed(RawFrame(payload));
+    } else {
+      peer.Write(EncodeFrame(static_cast<FrameType>(1 + i % 13), payload));
     }
+  }
+  EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
+  EXPECT_EQ(cluster.CountLines("worker", 0, "failed"), 0);
+  EXPECT_EQ(cluster.task("ps", 0).Wait(), 0) << cluster.Describe();
+}
+
+// As above, one layer lower: messages of a handshake with wrong contents.
+TEST_F(LinkTest, GarbageInHandshakesDisturbsNobody) {
+  ProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  cluster.StartAll({"--pause_ms=2", "--steps=300", "--orphan_ms=0"});
+  ASSERT_TRUE(cluster.WaitForLines("worker", 0, "acked", 10)) << cluster.Describe();
+  std::mt19937 random(11);
+  for (int i = 0; i < 120; ++i) {
+    const int fd = ConnectTo(cluster.address("ps", 0));
+    std::string message = RandomBytes(random, 1 + random() % 4000);
+    message[0] = static_cast<char>(1 + i % 6);  // the type
+    const std::string bytes = WithLength(message);
+    send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    char answer[64];
+    EXPECT_GT(recv(fd, answer, sizeof(answer), 0), 0);  // a refusal
+    close(fd);
   }
   EXPECT_EQ(cluster.task("worker", 0).Wait(), 0) << cluster.Describe();
   EXPECT_EQ(cluster.CountLines("worker", 0, "failed"), 0);

@@ -124,6 +124,6 @@ ModelState ReadModel(const ClusterSpec& spec, int variables, int64_t size) {
   return state;
 }
 
-void UseTestToken() { setenv("COHORT_TOKEN", "chaos-test", 1); }
+void UseTestToken() { setenv("COHORT_TOKEN", "the token of the chaos tests", 1); }
 
 }  // namespace cohort::testing

@@ -18,6 +18,7 @@ namespace cohort::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr ssize_t kLargePiece = 4096;
 constexpr size_t kPiece = 16 * 1024;
 
 sockaddr_in Loopback(int port) {
@@ -162,6 +163,7 @@ void TcpProxy::Forward(const std::shared_ptr<Link>& link, int from, int to, int 
   for (;;) {
     const ssize_t size = recv(from, piece, sizeof(piece), 0);
     if (size <= 0 || !Pass(*link, direction, static_cast<size_t>(size))) break;
+    if (size >= kLargePiece && damage_.exchange(false)) piece[size / 2] = static_cast<char>(piece[size / 2] ^ 1);
     if (!WriteAll(to, piece, static_cast<size_t>(size))) break;
     forwarded_ += size;
   }

@@ -34,6 +34,8 @@ class TcpProxy {
   void Retarget(int target_port) { target_port_ = target_port; }
   // Closes later connections as soon as they are made.
   void AcceptAtMost(int connections) COHORT_EXCLUDES(mu_);
+  // Changes one bit in the middle of the next piece of at least 4 KiB that passes.
+  void DamageOnePiece() { damage_ = true; }
   int64_t bytes_forwarded() const { return forwarded_; }
 
  private:
@@ -55,6 +57,7 @@ class TcpProxy {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<int64_t> forwarded_{0};
+  std::atomic<bool> damage_{false};
   Mutex mu_;
   CondVar changed_;
   bool cut_ COHORT_GUARDED_BY(mu_) = false;

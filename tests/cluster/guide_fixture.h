@@ -89,7 +89,7 @@ class GuideTest : public ::testing::Test {
 
   std::string File(const std::string& name) const { return folder_ / name; }
 
-  const Words insecure_{"COHORT_ALLOW_INSECURE=1", "COHORT_TOKEN=guide"};
+  const Words insecure_{"COHORT_ALLOW_INSECURE=1", "COHORT_TOKEN=the-token-of-the-guides"};
 
  private:
   const TempFolder folder_;

@@ -253,7 +253,7 @@ TEST_P(ServerTest, UnknownTasksAreNamed) {
 
 TEST_P(ServerTest, AnotherTokenIsRefused) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}}, Options());
-  setenv("COHORT_TOKEN", "somebody-else", 1);
+  setenv("COHORT_TOKEN", "the token of somebody else", 1);
   std::string address = cluster.target("worker", 0);
   address.replace(address.find("127.0.0.1"), 9, "localhost");
   Graph g;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
 #include "cohort/cluster/cluster_spec.h"
@@ -24,7 +25,7 @@ constexpr int kControl = 0;  // the control stream is the proxy's first connecti
 
 TransportOptions Options() {
   TransportOptions options;
-  options.token = "secret";
+  options.token = "a token of the tests";
   options.heartbeat_interval = milliseconds(100);
   options.silence_limit = kSilence;
   options.share_memory = false;  // as between two hosts
@@ -82,6 +83,44 @@ TEST(TransportLinkTest, ABulkStreamThatIsNotAnsweredClosesTheConnection) {
   const Status why = pair.at_worker.WhyClosed(pair.dialed);
   EXPECT_THAT(why.message(), AllOf(HasSubstr(kPs), HasSubstr("bulk stream")));
   EXPECT_EQ(pair.at_ps.WhyClosed(pair.accepted).code(), Code::kUnavailable);
+}
+
+TEST(TransportLinkTest, AByteThatIsChangedOnTheLinkClosesTheConnection) {
+  LinkedPair pair;
+  pair.Connect();
+  const Tensor large = Bytes(1 << 20);
+  pair.dialed->Send({1, "whole", {large}});
+  EXPECT_EQ(pair.at_ps.Messages(1).size(), 1u);
+  pair.proxy.DamageOnePiece();
+  pair.dialed->Send({1, "damaged", {large}});
+  const Status why = pair.at_ps.WhyClosed(pair.accepted);
+  EXPECT_EQ(why.code(), Code::kUnavailable);
+  EXPECT_THAT(why.message(), AllOf(HasSubstr(kWorker), HasSubstr("DataLoss"), HasSubstr("has a wrong MAC")));
+  EXPECT_EQ(pair.at_worker.WhyClosed(pair.dialed).code(), Code::kUnavailable);
+  EXPECT_EQ(pair.at_ps.message_count(), 1u);
+}
+
+// A ps has died. A process without the token listens on its port, and passes the bytes of a worker and of a client on
+// to a living worker, which would then take them for its peers.
+TEST(TransportLinkTest, AProcessThatPassesConnectionsOnIsOfNoUse) {
+  const std::string living = "/job:worker/replica:0/task:1";
+  RecordingHandler at_living, at_worker;
+  std::atomic<bool> accepted{false};
+  at_living.on_accepted = [&] { accepted = true; };
+  const auto there = MakeGrpcTransport(at_living, Options());
+  const int port = there->Listen("127.0.0.1:0");
+  there->SetIdentity(Identity(living, "127.0.0.1:" + std::to_string(port)));
+  const TcpProxy thief(port);
+  const auto here = MakeGrpcTransport(at_worker, Options());
+  here->SetIdentity(Identity(kWorker));
+  EXPECT_THAT(ErrorOf([&] { here->Dial(thief.address(), kPs, Soon()); }),
+              AllOf(HasSubstr("FailedPrecondition"), HasSubstr(kPs), HasSubstr(living)));
+  EXPECT_THAT(
+      ErrorOf([&] { here->Dial(thief.address(), "", Soon()); }),
+      AllOf(HasSubstr("FailedPrecondition"), HasSubstr(thief.address()), HasSubstr("passes the connection on")));
+  EXPECT_FALSE(accepted);
+  EXPECT_NE(here->Dial("127.0.0.1:" + std::to_string(port), living, Soon()), nullptr);
+  EXPECT_TRUE(accepted);
 }
 
 TEST(TransportLinkTest, ACutLinkIsSilenceOnBothSides) {

@@ -1,7 +1,7 @@
 // What happens to a message: Send puts it into the queue of its stream and pumps the stream. The stream asks for frames
-// (NextControlFrame, NextBulkFrame). The peer's stream delivers them (OnControlFrame, OnBulkFrame), and Handle gives
-// each message to the handler. Shared memory begins with an offer on the control stream. A connection ends with a
-// goodbye from either side, with an error, or when Watch finds the peer silent.
+// (NextControlFrame, NextBulkFrame), and each gets its MAC (Seal). The peer's stream delivers them (OnControlFrame,
+// OnBulkFrame), and Handle gives each message to the handler. Shared memory begins with an offer on the control stream.
+// A connection ends with a goodbye from either side, with an error, or when Watch finds the peer silent.
 #include "cohort/cluster/grpc/connection.h"
 
 #include "cohort/core/logging.h"
@@ -21,9 +21,12 @@ constexpr std::chrono::milliseconds kSlowChunk{100};
 
 class GrpcConnection::ControlUser final : public StreamUser {
  public:
-  explicit ControlUser(std::shared_ptr<GrpcConnection> connection) : connection_(std::move(connection)) {}
-  void OnFrame(const grpc::ByteBuffer& frame) override { connection_->OnControlFrame(frame); }
-  bool NextFrame(grpc::ByteBuffer* frame) override { return connection_->NextControlFrame(frame); }
+  ControlUser(std::shared_ptr<GrpcConnection> connection, std::unique_ptr<StreamMacs> macs)
+      : connection_(std::move(connection)), macs_(std::move(macs)) {}
+  void OnFrame(grpc::ByteBuffer& frame) override { connection_->OnControlFrame(frame, macs_.get()); }
+  bool NextFrame(grpc::ByteBuffer* frame) override {
+    return connection_->NextControlFrame(frame) && connection_->Seal(macs_.get(), frame);
+  }
   void OnEnded(const std::string&) override {
     connection_->OnStreamEnded(&GrpcConnection::control_,
                                "the connection was closed by the peer (its process ended or was killed)");
@@ -31,13 +34,17 @@ class GrpcConnection::ControlUser final : public StreamUser {
 
  private:
   const std::shared_ptr<GrpcConnection> connection_;
+  const std::unique_ptr<StreamMacs> macs_;
 };
 
 class GrpcConnection::BulkUser final : public StreamUser {
  public:
-  explicit BulkUser(std::shared_ptr<GrpcConnection> connection) : connection_(std::move(connection)) {}
-  void OnFrame(const grpc::ByteBuffer& frame) override { connection_->OnBulkFrame(frame); }
-  bool NextFrame(grpc::ByteBuffer* frame) override { return connection_->NextBulkFrame(frame); }
+  BulkUser(std::shared_ptr<GrpcConnection> connection, std::unique_ptr<StreamMacs> macs)
+      : connection_(std::move(connection)), macs_(std::move(macs)) {}
+  void OnFrame(grpc::ByteBuffer& frame) override { connection_->OnBulkFrame(frame, macs_.get()); }
+  bool NextFrame(grpc::ByteBuffer* frame) override {
+    return connection_->NextBulkFrame(frame) && connection_->Seal(macs_.get(), frame);
+  }
   void OnEnded(const std::string&) override {
     connection_->OnStreamEnded(&GrpcConnection::bulk_,
                                "the bulk stream was closed by the peer (its process ended or was killed)");
@@ -45,6 +52,7 @@ class GrpcConnection::BulkUser final : public StreamUser {
 
  private:
   const std::shared_ptr<GrpcConnection> connection_;
+  const std::unique_ptr<StreamMacs> macs_;
 };
 
 GrpcConnection::GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer,
@@ -64,25 +72,27 @@ std::chrono::milliseconds GrpcConnection::silent_for() const {
                                                                last_heard_.load(std::memory_order_relaxed));
 }
 
-void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first) {
+void GrpcConnection::UseControl(const std::shared_ptr<ByteStream>& stream, std::unique_ptr<StreamMacs> macs,
+                                std::optional<grpc::ByteBuffer> first) {
   {
     MutexLock lock(mu_);
     control_ = stream;
     if (first) control_frames_.push_front(*first);
   }
-  stream->SetUser(std::make_shared<ControlUser>(shared_from_this()));
+  stream->SetUser(std::make_shared<ControlUser>(shared_from_this(), std::move(macs)));
   if (closed()) stream->Cancel();  // Close was called before and did not find the stream
   stream->Pump();
 }
 
-bool GrpcConnection::UseBulk(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first) {
+bool GrpcConnection::UseBulk(const std::shared_ptr<ByteStream>& stream, std::unique_ptr<StreamMacs> macs,
+                             std::optional<grpc::ByteBuffer> first) {
   {
     MutexLock lock(mu_);
     if (closed_ || bulk_ != nullptr) return false;
     bulk_ = stream;
     first_bulk_ = std::move(first);
   }
-  stream->SetUser(std::make_shared<BulkUser>(shared_from_this()));
+  stream->SetUser(std::make_shared<BulkUser>(shared_from_this(), std::move(macs)));
   return true;
 }
 
@@ -302,6 +312,17 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
   }
 }
 
+bool GrpcConnection::Seal(StreamMacs* macs, grpc::ByteBuffer* frame) {
+  if (macs == nullptr) return true;
+  try {
+    macs->send.Seal(frame);
+    return true;
+  } catch (...) {
+    CloseForError();
+    return false;
+  }
+}
+
 size_t GrpcConnection::NextChunk(bool first) {
   const Clock::time_point now = Clock::now();
   if (!first) {  // the chunk before has been written
@@ -312,10 +333,11 @@ size_t GrpcConnection::NextChunk(bool first) {
   return chunk_;
 }
 
-void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
+void GrpcConnection::OnControlFrame(grpc::ByteBuffer& buffer, StreamMacs* macs) {
   Heard();
   if (closed()) return;
   try {
+    if (macs != nullptr) macs->receive.Open(&buffer);
     const FrameView frame(buffer);
     if (frame.type() == FrameType::kHeartbeat) return;
     if (frame.type() == FrameType::kGoodbye) return OnControlGoodbye(frame.payload());
@@ -335,10 +357,11 @@ void GrpcConnection::OnControlFrame(const grpc::ByteBuffer& buffer) {
   }
 }
 
-void GrpcConnection::OnBulkFrame(const grpc::ByteBuffer& buffer) {
+void GrpcConnection::OnBulkFrame(grpc::ByteBuffer& buffer, StreamMacs* macs) {
   Heard();
   if (closed()) return;
   try {
+    if (macs != nullptr) macs->receive.Open(&buffer);
     // Frames with bytes of a message are larger, and lie in many pieces.
     constexpr size_t kFewBytes = 64;
     if (buffer.Length() <= kFewBytes) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cohort/cluster/grpc/bulk.h"
+#include "cohort/cluster/grpc/frame_mac.h"
 #include "cohort/cluster/grpc/stream.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/mutex.h"
@@ -26,9 +27,8 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The acceptor chooses `number`. The first frame of the dialer's bulk stream contains it, so that the acceptor finds
-  // the connection. `same_host` is true if memory may be shared with the peer. The connection calls `forget` when
-  // both streams have ended, before the handler's OnClosed, so that the transport gives up its ownership.
+  // The acceptor has chosen `number`. `same_host` is true if memory may be shared with the peer. The connection calls
+  // `forget` when both streams have ended, before the handler's OnClosed, so that the transport gives up its ownership.
   GrpcConnection(TransportHandler& handler, const TransportOptions& options, TaskIdentity peer, uint64_t number,
                  bool same_host, std::function<void(GrpcConnection&)> forget);
 
@@ -41,12 +41,14 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   std::chrono::milliseconds silent_for() const override;
 
   uint64_t number() const { return number_; }
-  // Takes over a control stream whose handshake has succeeded. `first` is written before everything else. Must be
-  // called once, before any other thread uses the connection.
-  void UseControl(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
-  // Takes over the bulk stream, at any later time. `first` is written before everything else. Returns false, and does
-  // not use the stream, if the connection is closed or has a bulk stream.
-  bool UseBulk(const std::shared_ptr<ByteStream>& stream, std::optional<grpc::ByteBuffer> first);
+  // Takes over a control stream whose handshake has succeeded. All frames are sealed with `macs`; null: they have no
+  // MACs. `first` is written before everything else. Must be called once, before any other thread uses the connection.
+  void UseControl(const std::shared_ptr<ByteStream>& stream, std::unique_ptr<StreamMacs> macs,
+                  std::optional<grpc::ByteBuffer> first);
+  // Takes over the bulk stream, at any later time. The arguments are as above. Returns false, and does not use the
+  // stream, if the connection is closed or has a bulk stream.
+  bool UseBulk(const std::shared_ptr<ByteStream>& stream, std::unique_ptr<StreamMacs> macs,
+               std::optional<grpc::ByteBuffer> first);
 
   // Begins to send everything that is queued, and then a goodbye, which makes the peer close the connection. Does not
   // wait. When the connection has closed, OnClosed gets `why` on this side. Drops messages that are sent after this
@@ -65,13 +67,17 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   class ControlUser;
   class BulkUser;
 
+  // Adds the MAC of the frame if there are `macs`. Closes the connection and returns false if that fails.
+  bool Seal(StreamMacs* macs, grpc::ByteBuffer* frame);
+
   bool NextControlFrame(grpc::ByteBuffer* frame) COHORT_EXCLUDES(mu_);
   bool NextBulkFrame(grpc::ByteBuffer* frame) COHORT_EXCLUDES(mu_);
   std::vector<Message> TakeBatch() COHORT_REQUIRES(mu_);
   // Returns how many bytes of a message go into the next frame.
   size_t NextChunk(bool first);
-  void OnControlFrame(const grpc::ByteBuffer& frame);
-  void OnBulkFrame(const grpc::ByteBuffer& frame);
+  // These check and remove the MAC of the frame if there are `macs`.
+  void OnControlFrame(grpc::ByteBuffer& frame, StreamMacs* macs);
+  void OnBulkFrame(grpc::ByteBuffer& frame, StreamMacs* macs);
   // Returns true if the message is complete.
   bool OnWindowChunk(const FrameView& frame) COHORT_EXCLUDES(mu_);
   // Offers shared memory to the peer. Called at most once.

@@ -1,5 +1,5 @@
-// Frames: the contents of the gRPC messages of a stream. A frame has one byte for the type, and then the payload.
-// docs/formats.md has the layout.
+// Frames: the contents of the gRPC messages of a stream. A frame has one byte for the type, then the payload, and then
+// the MAC (frame_mac.h). docs/formats.md has the layout.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -16,10 +16,8 @@ namespace cohort {
 
 // The type of a frame, which says what its payload is.
 enum class FrameType : uint8_t {
-  kHello = 1,    // payload: see EncodeHello
-  kProof = 2,    // payload: the dialer's proof; on a bulk stream: the number of its connection, and the dialer's proof
-  kWelcome = 3,  // payload: the connection's number (fixed 64)
-  kRefused = 4,  // payload: code, message
+  // The dialer's first frame on a stream: the number of the connection (fixed 64), as the handshake has given it.
+  kAttach = 2,
   kHeartbeat = 5,
   kMessages = 6,   // whole small messages, one after another
   kBulkBegin = 7,  // begins a large message: the length of its head, and the first bytes of the head

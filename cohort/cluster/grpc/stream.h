@@ -16,14 +16,15 @@
 namespace cohort {
 
 // Handles the frames that a stream receives and provides the frames that it sends. A stream owns its users through
-// shared_ptr, and calls one of them: first a handshake, and then a connection. It calls OnFrame and OnEnded on network
+// shared_ptr, and calls one of them: on the acceptor's side first one that handles the first frame, and then a
+// connection. It calls OnFrame and OnEnded on network
 // threads, one at a time. It calls NextFrame on any thread, one call at a time, perhaps while OnFrame runs.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
   // If it throws, the stream ends: a dialed stream at once, an accepted stream after the frames that NextFrame still
-  // provides.
-  virtual void OnFrame(const grpc::ByteBuffer& frame) = 0;
+  // provides. May change the frame.
+  virtual void OnFrame(grpc::ByteBuffer& frame) = 0;
   // Sets `frame` to the next frame to send. Returns false if there is none. Must not throw.
   virtual bool NextFrame(grpc::ByteBuffer* frame) = 0;
   // The stream has ended in both directions. This is the last call. `why` is the reason, or "" if it is not known.
@@ -41,15 +42,12 @@ class LiveStreams {
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
   // Calls Cancel of all streams. Does not wait for their ends.
   void CancelAll() COHORT_EXCLUDES(mu_);
-  // Returns true after CancelAll.
-  bool ending() const COHORT_EXCLUDES(mu_);
   // Waits until all streams have been removed. Requires: CancelAll was called, and no stream is added any more.
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
-  mutable Mutex mu_;
+  Mutex mu_;
   CondVar none_;
-  bool ending_ COHORT_GUARDED_BY(mu_) = false;
   uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
@@ -86,9 +84,6 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   virtual void StopReading() {}
   // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
-  // Called after OnEnded. Returns true if the stream must not be destroyed yet, because its channel is still
-  // connecting. `done` then completes when the channel's state has changed, or after at most a second.
-  virtual bool StartSettling(Completion* done) { return false; }
 
  private:
   template <void (ByteStream::*kThen)(bool)>
@@ -103,7 +98,6 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
-  void OnSettled(bool ok);
   // Releases the reference of the stream to itself. The stream may be destroyed when this returns.
   void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
@@ -123,7 +117,6 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
-  Then<&ByteStream::OnSettled> settled_{this};
 
   Mutex mu_;
   bool writing_ COHORT_GUARDED_BY(mu_) = true;  // a thread writes, or the stream is not open yet
@@ -155,7 +148,7 @@ class ServerByteStream final : public ByteStream {
 class ClientByteStream final : public ByteStream {
  public:
   ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
-      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
+      : ByteStream(live), stub_(std::move(channel)) {}
   // Requires: SetUser was called.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
@@ -166,11 +159,8 @@ class ClientByteStream final : public ByteStream {
   void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
-  bool StartSettling(Completion* done) override;
 
-  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
-  grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   grpc::Status status_;

@@ -1,9 +1,7 @@
 // What only the transport over gRPC has: addresses, strangers on its port, damaged frames.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/support/sync_stream.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,7 +16,9 @@
 
 #include "cohort/cluster/grpc/bulk.h"
 #include "cohort/cluster/grpc/frame.h"
+#include "cohort/cluster/grpc/socket.h"
 #include "cohort/cluster/grpc/stream.h"
+#include "cohort/cluster/grpc/testing/raw_peer.h"
 #include "cohort/cluster/handshake.h"
 #include "cohort/cluster/host_identity.h"
 #include "cohort/cluster/testing/recording_handler.h"
@@ -31,15 +31,18 @@ using ::testing::AllOf;
 using testing::CountEntries;
 using ::testing::HasSubstr;
 using testing::Identity;
+using testing::RawFrame;
+using testing::RawPeer;
 using testing::RecordingHandler;
 using testing::Soon;
 
 const char* const kPs = "/job:ps/replica:0/task:0";
 const char* const kWorker = "/job:worker/replica:0/task:0";
+const char* const kToken = "a token of the tests";
 
 TransportOptions Options() {
   TransportOptions options;
-  options.token = "secret";
+  options.token = kToken;
   return options;
 }
 
@@ -260,146 +263,143 @@ TEST_F(GrpcTransportTest, GarbageOnThePortHarmsNobody) {
   ExpectServing();
 }
 
-// A peer that speaks gRPC and knows the token, but then sends what it likes.
-class RawPeer {
+// A socket without a handshake.
+class Stranger {
  public:
-  explicit RawPeer(const std::string& address)
-      : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {}
-  ~RawPeer() {
-    for (auto& call : calls_) call->context.TryCancel();
-    for (auto& call : calls_) {
-      grpc::ByteBuffer rest;
-      while (call->stream->Read(&rest)) {
-      }
-      call->stream->Finish();
-    }
+  explicit Stranger(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    where.sin_port = htons(static_cast<uint16_t>(port));
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&where), sizeof(where)), 0);
+    const timeval limit{60, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   }
-  void Open(const char* method) {
-    auto call = std::make_unique<Call>();
-    const grpc::internal::RpcMethod rpc(method, grpc::internal::RpcMethod::BIDI_STREAMING, channel_);
-    call->stream.reset(grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
-        channel_.get(), rpc, &call->context));
-    current_ = calls_.size();
-    calls_.push_back(std::move(call));
-  }
-  void Write(const grpc::ByteBuffer& frame) { calls_[current_]->stream->Write(frame); }
-  // False where the stream has ended.
-  bool Read(grpc::ByteBuffer* frame) { return calls_[current_]->stream->Read(frame); }
-  // To the end of the stream; whether a refusal came by the way, and which.
+  void Send(const std::string& bytes) { send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  // Returns all bytes until the other side closes the socket.
   std::string ReadToEnd() {
-    std::string refusal;
-    grpc::ByteBuffer buffer;
-    while (Read(&buffer)) {
-      const FrameView frame(buffer);
-      if (frame.type() == FrameType::kRefused) refusal = std::string(frame.payload());
+    std::string all;
+    char bytes[4096];
+    for (ssize_t got; (got = recv(fd_.get(), bytes, sizeof(bytes), 0)) != 0;) {
+      if (got < 0) {
+        EXPECT_NE(errno, EAGAIN) << "the socket was not closed within a minute";
+        break;
+      }
+      all.append(bytes, static_cast<size_t>(got));
     }
-    return refusal;
+    return all;
   }
-  // On a new control stream; gives what was said.
-  Hello SayHello() {
-    Open(kControlMethod);
-    Hello hello;
-    hello.identity = Identity(kWorker);
-    hello.identity.host = host;
-    hello.nonce = NewNonce();
-    Write(EncodeFrame(FrameType::kHello, EncodeHello(hello)));
-    return hello;
-  }
-  // Goes on with the stream that was opened as number `call`.
-  void Use(size_t call) { current_ = call; }
-  // Gives the bulk stream's ticket.
-  std::string ShakeHands() {
-    const Hello hello = SayHello();
-    grpc::ByteBuffer buffer;
-    EXPECT_TRUE(Read(&buffer));
-    const Hello reply = DecodeHello(FrameView(buffer).payload());
-    Write(EncodeFrame(FrameType::kProof, ProveToken("secret", "dial", hello.nonce, reply.nonce)));
-    EXPECT_TRUE(Read(&buffer));
-    const FrameView welcome(buffer);
-    EXPECT_EQ(welcome.type(), FrameType::kWelcome);
-    const uint64_t number = WireReader(welcome.payload()).Fixed64();
-    WireWriter ticket;
-    ticket.Fixed64(number);
-    ticket.String(ProveToken("secret", "bulk", std::to_string(number), kWorker));
-    return ticket.Take();
-  }
-
-  std::string host;  // of which it says to be
 
  private:
-  struct Call {
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream;
-  };
-  std::shared_ptr<grpc::Channel> channel_;
-  std::vector<std::unique_ptr<Call>> calls_;
-  size_t current_ = 0;
+  const Descriptor fd_;
 };
 
-grpc::ByteBuffer RawFrame(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return grpc::ByteBuffer(&slice, 1);
+std::string HelloTo(const std::string& address) {
+  return WithLength(DialerHandshake(kToken, Identity(kWorker), "", address).hello());
 }
 
 TEST_F(GrpcTransportTest, GarbageInsteadOfAHandshakeIsRefused) {
-  const std::string proof(32, 'p');
-  const std::vector<std::string> firsts = {"",     "\x01", "\x01garbage", std::string("\x02") + proof,
-                                           "\x05", "\x63", "\x06\x01"};
+  const std::string proof = WithLength(std::string("\x03") + std::string(32, 'p'));
+  const std::vector<std::string> firsts = {WithLength(std::string(1, '\0')),
+                                           WithLength("\x01"),
+                                           WithLength("\x01garbage"),
+                                           proof,
+                                           WithLength("\x63"),
+                                           std::string("\x01\x10\0\0", 4),
+                                           std::string(4, '\0'),
+                                           std::string(4, '\xff'),
+                                           HelloTo(address()) + proof,
+                                           HelloTo(address()) + HelloTo(address())};
   for (const std::string& first : firsts) {
-    RawPeer peer(address());
-    peer.Open(kControlMethod);
-    peer.Write(RawFrame(first));
-    EXPECT_NE(peer.ReadToEnd(), "") << "for a frame of " << first.size() << " bytes";
-  }
-  {
-    RawPeer peer(address());
-    peer.Open(kControlMethod);
-    peer.Write(RawFrame(std::string(kLargestFrame + 1, '\x01')));  // cut off unread
-    EXPECT_EQ(peer.ReadToEnd(), "");
-  }
-  for (const std::string& first : firsts) {
-    RawPeer peer(address());
-    peer.Open(kBulkMethod);
-    peer.Write(RawFrame(first));
-    peer.ReadToEnd();
-  }
-  {
-    RawPeer peer(address());
-    peer.Open("/cohort.Transport/Other");
-    peer.ReadToEnd();
+    Stranger stranger(port_);
+    stranger.Send(first);
+    EXPECT_THAT(stranger.ReadToEnd(), AllOf(::testing::Not(::testing::IsEmpty()), ::testing::Not(HasSubstr(kPs))))
+        << "for " << first.size() << " bytes";
   }
   EXPECT_EQ(at_ps_.closed_count(), 0u);
   ExpectServing();
 }
 
-TEST_F(GrpcTransportTest, WhoOpensAStreamAndSaysNothingIsCutOff) {
+// The peer has the token.
+TEST_F(GrpcTransportTest, GarbageInsteadOfTheFirstFrameEndsTheStream) {
+  for (const char* first : {"", "\x01", "\x02", "\x02garbage!", "\x05", "\x63", "\x06\x01"}) {
+    for (const char* method : {kControlMethod, kBulkMethod}) {
+      RawPeer peer(address(), kToken, Identity(kWorker));
+      peer.ProveControl();
+      peer.Open(method);
+      peer.Write(RawFrame(first));
+      EXPECT_EQ(peer.ReadToEnd(), 0);
+    }
+  }
+  {
+    RawPeer peer(address(), kToken, Identity(kWorker));
+    peer.ProveControl();
+    peer.Open(kControlMethod);
+    peer.WriteUnsealed(testing::AttachFrameOf(peer.secret().number));
+    EXPECT_EQ(peer.ReadToEnd(), 0);
+  }
+  {
+    RawPeer peer(address(), kToken, Identity(kWorker));
+    peer.ProveControl();
+    peer.Open(kControlMethod);
+    peer.Write(RawFrame(std::string(kLargestFrame + 1, '\x01')));  // cut off unread
+    EXPECT_EQ(peer.ReadToEnd(), 0);
+  }
+  {
+    RawPeer peer(address(), kToken, Identity(kWorker));
+    peer.ProveControl();
+    peer.Open("/cohort.Transport/Other");
+    EXPECT_EQ(peer.ReadToEnd(), 0);
+  }
+  EXPECT_EQ(at_ps_.closed_count(), 0u);
+  ExpectServing();
+}
+
+TEST_F(GrpcTransportTest, WhoBeginsAndDoesNotGoOnIsCutOff) {
   TransportOptions options = Options();
   options.handshake_timeout = std::chrono::milliseconds(200);
   RecordingHandler handler;
   const auto hasty = MakeGrpcTransport(handler, options);
-  const std::string where = "127.0.0.1:" + std::to_string(hasty->Listen("127.0.0.1:0"));
+  const int port = hasty->Listen("127.0.0.1:0");
+  const std::string where = "127.0.0.1:" + std::to_string(port);
   hasty->SetIdentity(Identity(kPs, where));
-  for (const char* method : {kControlMethod, kBulkMethod}) {
-    RawPeer peer(where);
-    peer.Open(method);
-    EXPECT_EQ(peer.ReadToEnd(), "");
-  }
-  RawPeer half(where);  // says hello, and nothing after it
-  half.SayHello();
+  EXPECT_EQ(Stranger(port).ReadToEnd(), "");
+  Stranger half(port);
+  half.Send(HelloTo(where).substr(0, 30));
   EXPECT_EQ(half.ReadToEnd(), "");
+  Stranger without_proof(port);
+  without_proof.Send(HelloTo(where));
+  EXPECT_EQ(without_proof.ReadToEnd().size(), 4 + 18u);  // the nonce
+  for (const char* method : {kControlMethod, kBulkMethod}) {
+    RawPeer peer(where, kToken, Identity(kWorker));
+    peer.ProveControl();
+    peer.Open(method);
+    EXPECT_EQ(peer.ReadToEnd(), 0);
+  }
+  const auto after = [&] {
+    RawPeer late(where, kToken, Identity(kWorker));
+    late.ProveControl();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    late.Open(kControlMethod);
+    late.Write(testing::AttachFrameOf(late.secret().number));
+    return late.ReadToEnd();
+  };
+  EXPECT_EQ(after(), 0);
   EXPECT_EQ(handler.closed_count(), 0u);
 }
 
 TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
   const auto vanish = [&] {
-    RawPeer peer(address());
-    peer.Open(kControlMethod);
-    peer.Open(kBulkMethod);
-    peer.SayHello();
-    peer.SayHello();
-    peer.Write(RawFrame("\x63"));
+    Stranger(port_).Send(HelloTo(address()));
+    RawPeer peer(address(), kToken, Identity(kWorker));
+    peer.ProveControl();
+    peer.ProveControl();
     peer.Open("/cohort.Transport/Other");
-    peer.ShakeHands();
+    peer.ProveControl();
+    peer.Open(kControlMethod);
+    peer.Write(RawFrame("\x63"));
+    peer.OpenControl();
+    peer.OpenBulk();
   };
   for (int i = 0; i < 3; ++i) vanish();
   for (size_t n = 0; n < 3; ++n) EXPECT_FALSE(at_ps_.WhyClosed(at_ps_.Accepted(n)).ok());
@@ -409,19 +409,38 @@ TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
     vanish();
     EXPECT_EQ(at_ps_.WhyClosed(at_ps_.Accepted(n)).code(), Code::kUnavailable);
   }
-  EXPECT_LE(CountEntries("/proc/self/fd"), files + 8);  // the last one's may still be on their way out
+  EXPECT_LE(CountEntries("/proc/self/fd"), files + 16);  // the last one's may still be on their way out
   ExpectServing();
 }
 
-TEST_F(GrpcTransportTest, ABulkStreamNeedsItsTicket) {
-  RawPeer peer(address());
-  std::string ticket = peer.ShakeHands();
+TEST_F(GrpcTransportTest, ABulkStreamNeedsTheKeyOfItsConnection) {
+  RawPeer peer(address(), kToken, Identity(kWorker));
+  peer.OpenControl();
   const auto connection = at_ps_.Accepted();
-  ticket.back() = static_cast<char>(ticket.back() ^ 1);
-  peer.Open(kBulkMethod);
-  peer.Write(EncodeFrame(FrameType::kProof, ticket));
-  peer.ReadToEnd();
+  ConnectionSecret wrong = peer.secret();
+  wrong.key.back() = static_cast<char>(wrong.key.back() ^ 1);
+  EXPECT_THAT(ErrorOf([&] { peer.ProveBulk(wrong); }), HasSubstr("PermissionDenied"));
+  wrong = peer.secret();
+  wrong.number += 1;
+  EXPECT_THAT(ErrorOf([&] { peer.ProveBulk(wrong); }), HasSubstr("PermissionDenied"));
   EXPECT_FALSE(connection->closed());
+  peer.OpenBulk();
+  EXPECT_FALSE(connection->closed());
+}
+
+// The first frame of a stream is good for that stream alone.
+TEST_F(GrpcTransportTest, AStreamDoesNotTakeThePlaceOfAnother) {
+  RawPeer first(address(), kToken, Identity(kWorker)), second(address(), kToken, Identity(kWorker));
+  first.ProveControl();
+  second.ProveControl();
+  second.Open(kControlMethod);
+  second.Write(testing::AttachFrameOf(first.secret().number));
+  EXPECT_EQ(second.ReadToEnd(), 0);
+  EXPECT_EQ(at_ps_.closed_count(), 0u);
+  first.Open(kControlMethod);
+  first.Write(testing::AttachFrameOf(first.secret().number));
+  first.Write(EncodeMessages({{1, "from the first", {}}}));
+  EXPECT_EQ(at_ps_.Messages(1)[0].header, "from the first");
 }
 
 Tensor Pattern(int64_t bytes) {
@@ -432,25 +451,28 @@ Tensor Pattern(int64_t bytes) {
 
 std::string_view BytesOf(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw_data()), tensor.bytes()}; }
 
+TaskIdentity OfThisHost() {
+  TaskIdentity mine = Identity(kWorker);
+  mine.host = HostIdentity();
+  return mine;
+}
+
 // A peer of this host to which the ps wants to send something large, and so offers a window.
 class OfferedWindow {
  public:
-  OfferedWindow(const std::string& address, RecordingHandler& at_ps, const Message& large) : peer_(address) {
-    peer_.host = HostIdentity();
-    const std::string ticket = peer_.ShakeHands();
+  OfferedWindow(const std::string& address, RecordingHandler& at_ps, const Message& large)
+      : peer_(address, kToken, OfThisHost()) {
+    peer_.OpenControl();
     connection_ = at_ps.Accepted();
     connection_->Send(large);
     offer_ = std::string(FrameView(Read(kControl)).payload());
-    peer_.Open(kBulkMethod);
-    ticket_ = EncodeFrame(FrameType::kProof, ticket);
   }
   // Whether it is open; returns when the ps knows. The ps then begins to send.
   void Answer(bool open, RecordingHandler& at_ps) {
     Say(FrameType::kWindowAnswer, open ? 1 : 0);
     peer_.Write(EncodeMessages({{2, "answered", {}}}));
     EXPECT_EQ(at_ps.Messages(1).at(0).header, "answered");
-    peer_.Use(kBulk);
-    peer_.Write(ticket_);
+    peer_.OpenBulk();
   }
   void Say(FrameType type, uint64_t number) {
     WireWriter payload;
@@ -474,7 +496,6 @@ class OfferedWindow {
   RawPeer peer_;
   std::shared_ptr<Connection> connection_;
   std::string offer_;
-  grpc::ByteBuffer ticket_;
 };
 
 TEST_F(GrpcTransportTest, AWindowThatThePeerCannotOpenIsNotUsed) {
@@ -524,20 +545,22 @@ TEST_F(GrpcTransportTest, DamagedFramesCloseTheirConnectionOnly) {
   const auto worker = MakeWorker();
   const auto other = worker->Dial(address(), kPs, Soon());
   size_t accepted = 1;
-  const auto expect_closed = [&](const char* method, const std::string& bytes, const std::string& why) {
-    RawPeer peer(address());
-    const std::string ticket = peer.ShakeHands();
+  const auto expect_closed = [&](const char* method, const std::string& bytes, const std::string& why,
+                                 bool sealed = true) {
+    RawPeer peer(address(), kToken, Identity(kWorker));
+    peer.OpenControl();
     const auto connection = at_ps_.Accepted(accepted++);
-    if (std::string(method) == kBulkMethod) {
-      peer.Open(kBulkMethod);
-      peer.Write(EncodeFrame(FrameType::kProof, ticket));
-    }
-    peer.Write(RawFrame(bytes));
+    if (std::string(method) == kBulkMethod) peer.OpenBulk();
+    sealed ? peer.Write(RawFrame(bytes)) : peer.WriteUnsealed(RawFrame(bytes));
     const Status status = at_ps_.WhyClosed(connection);
     EXPECT_EQ(status.code(), Code::kUnavailable);
     EXPECT_THAT(status.message(), AllOf(HasSubstr(kWorker), HasSubstr("DataLoss"), HasSubstr(why)));
   };
-  expect_closed(kControlMethod, "", "empty frame");
+  const std::string heartbeat = std::string("\x05") + std::string(kMacBytes, 'm');
+  expect_closed(kControlMethod, heartbeat, "frame 1 of the stream, of 17 bytes, has a wrong MAC", false);
+  expect_closed(kBulkMethod, "\x08" + heartbeat, "frame 1 of the stream, of 18 bytes, has a wrong MAC", false);
+  expect_closed(kControlMethod, "\x05", "expected at least 1 byte and a MAC", false);
+  expect_closed(kControlMethod, "", "expected at least 1 byte and a MAC");
   expect_closed(kControlMethod, "\x63", "got type 99");
   expect_closed(kControlMethod, "\x07", "type 7 on a control stream");
   expect_closed(kControlMethod, "\x0b\x01", "an answer to no offer");

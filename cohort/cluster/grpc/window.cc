@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "cohort/cluster/grpc/socket.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
@@ -19,19 +20,6 @@ namespace {
 constexpr size_t kWindowBegin = 64;  // after the random word, on a cache line of its own
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr uint64_t kLargestWindow = uint64_t{1} << 30;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 Mapping Map(int fd, size_t size) {
   void* const data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -323,8 +323,7 @@ std::shared_ptr<Connection> InProcessTransport::Dial(const std::string& address,
   if (!mine) throw FailedPreconditionError("[transport] SetIdentity comes before Dial");
   if (!there) throw NoAnswer(expected_task, address, Clock::now() - start);
   const TransportOptions& theirs = there->site->options;
-  CheckProof(ProveToken(theirs.token, "accept", "", ""), ProveToken(site_->options.token, "accept", "", ""),
-             there->identity);
+  CheckSameToken(site_->options.token, theirs.token, there->identity);
   CheckCompatible(*mine, there->identity, expected_task);
   const auto here_side = std::make_shared<InProcessConnection>(site_, there->identity);
   const auto there_side = std::make_shared<InProcessConnection>(there->site, *mine);

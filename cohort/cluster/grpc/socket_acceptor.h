@@ -1,0 +1,105 @@
+// SocketAcceptor: accepts sockets and makes the acceptor's handshake on them. Only a socket whose peer has proved
+// itself leaves it. Until then a peer costs one descriptor and at most a few KiB, and only for a limited time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/cluster/grpc/refusal_log.h"
+#include "cohort/cluster/grpc/socket.h"
+
+namespace cohort {
+
+// What the acceptor asks and gives away. All calls come on the acceptor's thread.
+class SocketAcceptorHost {
+ public:
+  virtual ~SocketAcceptorHost() = default;
+  // Returns the secret of the accepted connection with this number, or nullopt if there is none.
+  virtual std::optional<ConnectionSecret> SecretOf(uint64_t number) = 0;
+  // The peer has proved itself. Returns the messages that the handshake's Welcome or WelcomeBulk gives, or nullopt if
+  // the peer has to wait: the acceptor asks again after SocketAcceptor::Wake. If it throws, the peer is refused.
+  virtual std::optional<std::vector<std::string>> Welcome(AcceptorHandshake& handshake) = 0;
+  // The handshake is done, and the peer knows. Takes over the socket.
+  virtual void TakeSocket(const AcceptorHandshake& handshake, Descriptor socket) = 0;
+};
+
+// Limits for peers that have not proved themselves.
+struct AcceptorLimits {
+  std::chrono::milliseconds timeout;  // for a handshake
+  int handshakes;                     // at the same time
+  int handshakes_per_address;         // of one IP address at the same time
+};
+
+// Owned by a transport. One thread does all the work. If there are too many handshakes, the acceptor drops the oldest
+// one of a peer that has sent nothing, or else the oldest one. So peers that only connect do not keep others out.
+// Thread-safe, except Listen and Stop.
+class SocketAcceptor {
+ public:
+  SocketAcceptor(SocketAcceptorHost& host, std::string token, const AcceptorLimits& limits);
+  // Calls Stop.
+  ~SocketAcceptor();
+  // Begins to accept on the sockets of `listener`. Must be called at most once.
+  void Start(Listener listener);
+  // Asks the host again about the peers that wait.
+  void Wake() { wake_.Notify(); }
+  // Closes all sockets that are in a handshake, stops listening and joins the thread. Later calls do nothing.
+  void Stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Pending {
+    Descriptor socket;
+    std::string address;  // with the port
+    std::string host;     // without it
+    AcceptorHandshake handshake;
+    Clock::time_point deadline;
+    std::string in;         // the message that is coming, with its length
+    std::string out;        // bytes to send
+    bool has_sent = false;  // the peer has sent a whole message
+  };
+  // Numbers of pending handshakes. They grow, so that the oldest one is the first in the map.
+  using Key = uint64_t;
+  using Pendings = std::map<Key, Pending>;
+
+  void Run();
+  void Watch(int operation, int fd, uint32_t events, Key key);
+  void AcceptFrom(int listener);
+  void Add(Descriptor socket);
+  void MakeRoom(const std::string& host);
+  // Drops one handshake, of `host` if that is not "". Returns false if there is none that has not proved itself.
+  bool DropOldest(const std::string& host, const char* why);
+  int CountUnproved(const std::string& host) const;
+  // Each of these may remove the handshake.
+  void OnEvent(Key key, uint32_t events);
+  void ReadFrom(Key key);
+  void TryWelcome(Key key);
+  void WriteTo(Key key);
+  void Refuse(Key key, const Status& why);
+  void Drop(Key key, const std::string& why);
+  // Drops the handshakes that are late. Returns how long to wait for the next one, in ms; -1: without limit.
+  int DropLate();
+  // Forgets the handshake, and closes the socket if it is still there.
+  void Remove(Key key);
+
+  SocketAcceptorHost& host_;
+  const std::string token_;
+  const AcceptorLimits limits_;
+  RefusalLog log_;
+  WakeUp wake_;
+  Descriptor epoll_;
+  Listener listener_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+
+  // Only for the thread.
+  Pendings pending_;
+  Key next_key_;
+  bool listens_ = true;  // false for a short time if there are no descriptors left
+};
+
+}  // namespace cohort
