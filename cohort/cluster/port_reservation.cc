@@ -32,7 +32,7 @@ PortReservation::PortReservation() {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* raw = reinterpret_cast<sockaddr*>(&address);
-  if (setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 || bind(fd_, raw, size) != 0 ||
+  if (setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) != 0 || bind(fd_, raw, size) != 0 ||
       getsockname(fd_, raw, &size) != 0) {
     const int error = errno;
     close(fd_);

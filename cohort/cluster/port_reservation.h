@@ -1,9 +1,11 @@
 // PortReservation: keeps a TCP port of 127.0.0.1 for a task, before the task exists and while it restarts.
 //
-// A socket with SO_REUSEADDR is bound to port 0 and never listens. Linux then lets another socket with SO_REUSEADDR
-// (gRPC and most servers set it) bind and listen on the same port. But no process gets the port from a search for a
-// free port (bind to port 0, connect without bind). See inet_csk_find_open_port and __inet_hash_connect in Linux,
-// net/ipv4. This is true while net.ipv4.ip_autobind_reuse is 0, its default.
+// A socket with SO_REUSEPORT, and without SO_REUSEADDR, is bound to port 0 and never listens. Linux then lets another
+// socket with SO_REUSEPORT of the same user bind and listen on the same port. Cohort's servers do so, and gRPC's
+// servers by default. A process of another user cannot bind the port, also while no task listens on it. And no process
+// gets the port from a search for a free port (bind to port 0, connect without bind). See inet_csk_bind_conflict,
+// inet_csk_find_open_port and __inet_hash_connect in Linux, net/ipv4. This is true while net.ipv4.ip_autobind_reuse is
+// 0, its default.
 #pragma once
 
 #include <string>

@@ -3,10 +3,12 @@
 #include "cohort/cluster/port_reservation.h"
 
 #include <arpa/inet.h>
+#include <grp.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -31,10 +33,8 @@ class Socket {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
   }
-  void ReuseAddress() {
-    const int on = 1;
-    setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  }
+  void ReuseAddress() { Set(SO_REUSEADDR); }
+  void ReusePort() { Set(SO_REUSEPORT); }
   static sockaddr_in At(int port, uint32_t host) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -59,6 +59,10 @@ class Socket {
   }
 
  private:
+  void Set(int option) {
+    const int on = 1;
+    setsockopt(fd_, SOL_SOCKET, option, &on, sizeof(on));
+  }
   int fd_;
 };
 
@@ -66,7 +70,7 @@ TEST(PortReservationTest, ATaskCanListenOnAReservedPort) {
   const PortReservation reservation;
   for (uint32_t host : {INADDR_LOOPBACK, INADDR_ANY}) {
     Socket server;
-    server.ReuseAddress();
+    server.ReusePort();
     ASSERT_TRUE(server.Bind(reservation.port(), host)) << strerror(errno);
     ASSERT_TRUE(server.Listen()) << strerror(errno);
     Socket client;
@@ -76,26 +80,66 @@ TEST(PortReservationTest, ATaskCanListenOnAReservedPort) {
 
 TEST(PortReservationTest, APickedPortIsFreeAndNotReserved) {
   const int port = PickUnusedPort();
-  Socket server;  // without SO_REUSEADDR, with which a reserved port could be bound, too
+  Socket server;  // without SO_REUSEPORT, with which a reserved port could be bound, too
   ASSERT_TRUE(server.Bind(port)) << strerror(errno);
   EXPECT_TRUE(server.Listen()) << strerror(errno);
 }
 
-TEST(PortReservationTest, WithoutReuseAddressThePortIsTaken) {
+TEST(PortReservationTest, WithoutReusePortThePortIsTaken) {
   const PortReservation reservation;
-  Socket server;
-  EXPECT_FALSE(server.Bind(reservation.port()));
+  Socket plain, reusing;
+  EXPECT_FALSE(plain.Bind(reservation.port()));
+  EXPECT_EQ(errno, EADDRINUSE);
+  reusing.ReuseAddress();
+  EXPECT_FALSE(reusing.Bind(reservation.port()));
   EXPECT_EQ(errno, EADDRINUSE);
 }
 
-TEST(PortReservationTest, ASecondListenerOnTheSamePortIsRefused) {
+// Returns whether a process of the user `uid` can bind the port in some way, on loopback or on all addresses.
+bool CanBindAs(uid_t uid, int port) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgroups(0, nullptr) != 0 || setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0) _exit(2);
+    for (const uint32_t host : {INADDR_LOOPBACK, INADDR_ANY}) {
+      for (int options = 0; options < 4; ++options) {
+        Socket thief;
+        if ((options & 1) != 0) thief.ReuseAddress();
+        if ((options & 2) != 0) thief.ReusePort();
+        if (thief.Bind(port, host)) _exit(1);
+      }
+    }
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 2) << "the child could not become another user";
+  return WEXITSTATUS(status) == 1;
+}
+
+// The port of a dead task: the task has listened on it and has had connections, and now only the reservation is there.
+TEST(PortReservationTest, AnotherUserCannotTakeThePortOfADeadTask) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kNobody = 65534;
   const PortReservation reservation;
-  Socket first, second;
-  first.ReuseAddress();
-  second.ReuseAddress();
-  ASSERT_TRUE(first.Bind(reservation.port()) && first.Listen());
-  EXPECT_FALSE(second.Bind(reservation.port()) && second.Listen());
-  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_FALSE(CanBindAs(kNobody, reservation.port())) << "before the task has started";
+  {
+    Socket task;
+    task.ReuseAddress();
+    task.ReusePort();
+    ASSERT_TRUE(task.Bind(reservation.port()) && task.Listen()) << strerror(errno);
+    EXPECT_FALSE(CanBindAs(kNobody, reservation.port())) << "while the task runs";
+    Socket client;
+    ASSERT_TRUE(client.Connect(reservation.port()));
+    const Socket accepted(nullptr, accept4(task.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  EXPECT_FALSE(CanBindAs(kNobody, reservation.port())) << "after the task has died";
+  Socket peer;
+  EXPECT_FALSE(peer.Connect(reservation.port()));  // and peers are told at once
+  EXPECT_EQ(errno, ECONNREFUSED);
+  Socket again;  // the same user can start it again
+  again.ReusePort();
+  EXPECT_TRUE(again.Bind(reservation.port()) && again.Listen()) << strerror(errno);
+  EXPECT_TRUE(CanBindAs(kNobody, PickUnusedPort()));  // the test can tell
 }
 
 // The server closes first, so that its ends of the connections are in TIME_WAIT on the reserved port.
@@ -103,7 +147,7 @@ TEST(PortReservationTest, ARestartedTaskListensAgainAtOnce) {
   const PortReservation reservation;
   for (int life = 0; life < 5; ++life) {
     Socket server;
-    server.ReuseAddress();
+    server.ReusePort();
     ASSERT_TRUE(server.Bind(reservation.port())) << "life " << life << ": " << strerror(errno);
     ASSERT_TRUE(server.Listen()) << "life " << life << ": " << strerror(errno);
     for (int i = 0; i < 4; ++i) {
@@ -166,7 +210,7 @@ TEST(PortReservationTest, NobodyElseIsGivenAReservedPort) {
       ++asked;
       if (ports.count(mine.port()) != 0) ++stolen;
       Socket server;
-      server.ReuseAddress();
+      server.ReusePort();
       if (!server.Bind(mine.port()) || !server.Listen()) ++failed;
     }
   };
@@ -174,7 +218,7 @@ TEST(PortReservationTest, NobodyElseIsGivenAReservedPort) {
     for (int round = 0; round < 3; ++round) {
       for (const auto& r : reservations) {
         Socket server;
-        server.ReuseAddress();
+        server.ReusePort();
         if (!server.Bind(r.port()) || !server.Listen()) ++failed;
       }
     }
@@ -205,7 +249,6 @@ TEST(PortReservationTest, GrpcServesOnAReservedPortAndAgainAfterARestart) {
     for (int life = 0; life < 3; ++life) {
       int bound = 0;
       grpc::ServerBuilder builder;
-      builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
       builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &bound);
       auto queue = builder.AddCompletionQueue();  // a server without services needs one
       std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

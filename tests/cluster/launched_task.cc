@@ -54,7 +54,7 @@ sockaddr_in SocketAddress(const HostPort& at) {
 int Listen(const HostPort& at) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));  // the launcher keeps the port for this user
   const sockaddr_in address = SocketAddress(at);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) Fail("bind");
   if (listen(fd, 16) != 0) Fail("listen");
