@@ -21,6 +21,7 @@
 #include "cohort/cluster/grpc/testing/raw_peer.h"
 #include "cohort/cluster/handshake.h"
 #include "cohort/cluster/host_identity.h"
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/cluster/testing/recording_handler.h"
 #include "cohort/core/testing/count_entries.h"
 
@@ -120,6 +121,26 @@ TEST(GrpcAddressTest, WhatCannotBeListenedOnIsNamed) {
   EXPECT_THAT(listen("192.0.2.7:0"), AllOf(HasSubstr("InvalidArgument"), HasSubstr("--bind"), HasSubstr("192.0.2.7")));
   EXPECT_THAT(listen("0.0.0.0:0"), AllOf(HasSubstr("PermissionDenied"), HasSubstr("allow_insecure")));
   EXPECT_THAT(listen("127.0.0.1"), HasSubstr("InvalidArgument"));
+}
+
+// The launcher holds the reservation. Without the check, Linux would give each of two servers a part of the
+// connections.
+TEST(GrpcAddressTest, AServerSharesAPortWithAReservationAndNotWithAServer) {
+  const PortReservation reservation;
+  RecordingHandler at_first, at_second, at_worker;
+  for (const std::string& address : {reservation.Address(), "localhost:" + std::to_string(reservation.port())}) {
+    const auto first = MakeGrpcTransport(at_first, Options());
+    EXPECT_EQ(first->Listen(address), reservation.port());
+    first->SetIdentity(Identity(kPs, address));
+    const auto second = MakeGrpcTransport(at_second, Options());
+    EXPECT_THAT(ErrorOf([&] { second->Listen(address); }), AllOf(HasSubstr("Unavailable"), HasSubstr("in use")));
+    const auto worker = MakeGrpcTransport(at_worker, Options());
+    worker->SetIdentity(Identity(kWorker));
+    for (int i = 0; i < 10; ++i) EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
+    first->Shutdown();
+    EXPECT_THAT(ErrorOf([&] { worker->Dial(address, kPs, Soon()); }),
+                AllOf(HasSubstr("Unavailable"), HasSubstr("refused")));
+  }
 }
 
 TEST(GrpcAddressTest, WhatCannotBeDialedIsNamed) {
