@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -297,6 +298,12 @@ class Stranger {
     setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   }
   void Send(const std::string& bytes) { send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  // Returns the next `size` bytes.
+  std::string Read(size_t size) {
+    std::string bytes(size, '\0');
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(recv(fd_.get(), bytes.data(), size, MSG_WAITALL), 0)));
+    return bytes;
+  }
   // Returns all bytes until the other side closes the socket.
   std::string ReadToEnd() {
     std::string all;
@@ -407,6 +414,47 @@ TEST_F(GrpcTransportTest, WhoBeginsAndDoesNotGoOnIsCutOff) {
   };
   EXPECT_EQ(after(), 0);
   EXPECT_EQ(handler.closed_count(), 0u);
+}
+
+TEST(GrpcLimitsTest, TheOldestHandshakeMakesRoomForAnother) {
+  TransportOptions options = Options();
+  options.max_handshakes_per_address = 4;
+  options.handshake_timeout = std::chrono::seconds(60);
+  RecordingHandler at_ps, at_worker;
+  const auto ps = MakeGrpcTransport(at_ps, options);
+  const int port = ps->Listen("127.0.0.1:0");
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  ps->SetIdentity(Identity(kPs, address));
+  Stranger talks(port);
+  talks.Send(HelloTo(address));
+  EXPECT_EQ(talks.Read(4 + 18).size(), 4 + 18u);
+  std::vector<std::unique_ptr<Stranger>> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<Stranger>(port));
+  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(silent[i]->ReadToEnd(), "") << i;  // closed, long before the timeout
+  const auto worker = MakeGrpcTransport(at_worker, options);
+  worker->SetIdentity(Identity(kWorker));
+  EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
+  talks.Send(WithLength("no proof"));
+  EXPECT_NE(talks.ReadToEnd(), "");  // a peer that has sent something was not dropped for those that had not
+}
+
+TEST(GrpcLimitsTest, MoreConnectionsThanTheLimitAreRefused) {
+  TransportOptions options = Options();
+  options.max_connections = 2;
+  RecordingHandler at_ps, at_worker;
+  const auto ps = MakeGrpcTransport(at_ps, options);
+  const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));
+  ps->SetIdentity(Identity(kPs, address));
+  const auto worker = MakeGrpcTransport(at_worker, options);
+  worker->SetIdentity(Identity(kWorker));
+  const auto first = worker->Dial(address, kPs, Soon());
+  const auto second = worker->Dial(address, kPs, Soon());
+  EXPECT_THAT(ErrorOf([&] { worker->Dial(address, kPs, Soon()); }),
+              AllOf(HasSubstr("ResourceExhausted"), HasSubstr("max_connections"), HasSubstr(kPs)));
+  first->Close(Status(Code::kCancelled, "makes room"));
+  EXPECT_FALSE(at_ps.WhyClosed(at_ps.Accepted(0)).ok());
+  EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
+  EXPECT_FALSE(second->closed());
 }
 
 TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
