@@ -46,13 +46,15 @@ class StopSignals {
     return *signals;
   }
   void Add(const std::function<void()>* function) COHORT_EXCLUDES(mu_) {
+    bool called;
     {
       MutexLock lock(mu_);
       functions_.push_back(function);
       if (!installed_) Install();
       ++listeners;
+      called = called_;
     }
-    if (received.load()) (*function)();
+    if (called) (*function)();  // otherwise the thread will find it
   }
   // The lock is held while functions are called, so none is running when this returns.
   void Remove(const std::function<void()>* function) COHORT_EXCLUDES(mu_) {
@@ -84,11 +86,13 @@ class StopSignals {
     }
     LogInfo("cohort", "Got SIGTERM: the training stops after its step, and saves");
     MutexLock lock(mu_);
+    called_ = true;
     for (const std::function<void()>* function : functions_) (*function)();
   }
 
   Mutex mu_;
   bool installed_ COHORT_GUARDED_BY(mu_) = false;
+  bool called_ COHORT_GUARDED_BY(mu_) = false;  // the thread has called the functions that were there, and has ended
   std::vector<const std::function<void()>*> functions_ COHORT_GUARDED_BY(mu_);
 };
 

@@ -14,8 +14,8 @@ namespace cohort {
 // program has a handler for SIGTERM of its own, or ignores the signal, the objects do nothing. Thread-safe.
 class COHORT_EXPORT StopSignal {
  public:
-  // `on_stop` is called on a thread of this class, or by this constructor if the process has got SIGTERM before. It
-  // must not throw.
+  // `on_stop` is called at most once: on a thread of this class, or by this constructor if that thread has called the
+  // other objects' functions before. It must not throw.
   explicit StopSignal(std::function<void()> on_stop);
   // Waits until a running call of `on_stop` has ended.
   ~StopSignal();

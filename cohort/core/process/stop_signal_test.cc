@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <future>
@@ -40,6 +41,25 @@ TEST_F(StopSignalDeathTest, ALaterObjectIsToldAtOnce) {
         bool called = false;
         const StopSignal signal([&] { called = true; });
         _exit(called ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+// The signal has come, but its thread has not called anything yet: the thread finds the object, or the constructor
+// calls its function, but not both.
+TEST_F(StopSignalDeathTest, AnObjectMadeInTheMomentOfTheSignalIsToldOnce) {
+  EXPECT_EXIT(
+      {
+        std::promise<void> thread_runs;
+        std::atomic<int> calls = 0;
+        const StopSignal first([&] { thread_runs.set_value(); });
+        raise(SIGTERM);
+        const StopSignal second([&] { ++calls; });
+        thread_runs.get_future().wait();
+        {
+          const StopSignal waits_for_the_thread([] {});
+        }
+        _exit(calls == 1 ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "");
 }
