@@ -67,7 +67,7 @@ MonitoredSession::MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator>
   if (options_.stops_on_sigterm) {
     stop_signal_.emplace([this] {
       signalled_ = true;
-      if (creating_) coordinator_.RequestStop();
+      if (creating_) StopBySignal();
     });
   }
   for (const auto& hook : options_.hooks) {
@@ -98,6 +98,7 @@ void MonitoredSession::CreateOnce() {
 
 void MonitoredSession::Create() {
   creating_ = true;
+  if (signalled_) StopBySignal();
   const Clock::time_point deadline = DeadlineAfter(creator_->options().max_wait);
   std::chrono::milliseconds pause = kFirstRetry;
   for (;;) {
@@ -115,12 +116,18 @@ void MonitoredSession::Create() {
       }
       LogWarning(kLog, "no session could be made; the next try is in ", SecondsOf(pause), " s: ", error.what());
     }
-    if (signalled_) coordinator_.RequestStop();
+    if (signalled_) StopBySignal();
     if (coordinator_.WaitForStop(Clock::now() + pause)) {
       throw CancelledError("[monitored session] asked to stop while a session was made");
     }
     pause = std::min(2 * pause, kLongestRetry);
   }
+}
+
+void MonitoredSession::StopBySignal() {
+  if (coordinator_.should_stop()) return;  // the training has come to its own end
+  stopped_by_signal_ = true;
+  coordinator_.RequestStop();
 }
 
 void MonitoredSession::DropSession() {
@@ -250,8 +257,7 @@ bool MonitoredSession::should_stop() {
   if (closed_) return true;
   if (!coordinator_.should_stop()) {
     if (!signalled_) return false;
-    stopped_by_signal_ = true;
-    coordinator_.RequestStop();
+    StopBySignal();
   }
   if (const std::exception_ptr error = coordinator_.exception()) std::rethrow_exception(error);
   return true;

@@ -183,6 +183,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // Creates a session, and calls AfterCreateSession. Repeats it while tasks are lost, up to the creator's max_wait.
   void Create();
   void CreateOnce();
+  // Ends the loop because of SIGTERM, unless it ends already.
+  void StopBySignal();
   // Ends the session, and the loops of the coordinator, which may use it. A request to stop, and its error, stay.
   void DropSession();
   RunResults RunOnce(const RunRequest& request);
@@ -208,7 +210,7 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // which should_stop looks at. But it ends the waits of Create.
   std::atomic<bool> signalled_ = false;
   std::atomic<bool> creating_ = false;
-  bool stopped_by_signal_ = false;
+  std::atomic<bool> stopped_by_signal_ = false;
   std::optional<StopSignal> stop_signal_;
 };
 

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -386,6 +388,36 @@ TEST(MonitoredSessionTest, AFeedOfAHookAndOfTheProgramIsRefusedByBothNames) {
     EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(feeds(), {x}); }),
                 AllOf(HasSubstr("x:0 is fed by the program"), HasSubstr("the hook FeedFnHook")));
   }
+}
+
+// Sends SIGTERM to its process while the session is made, and waits until all who listen for it are told.
+class SignalsWhileCreated final : public SessionRunHook {
+ public:
+  void AfterCreateSession(Session&, Coordinator&) override {
+    std::promise<void> told;
+    const StopSignal last([&told] { told.set_value(); });
+    raise(SIGTERM);
+    told.get_future().wait();
+  }
+};
+
+// The training is not done, so the parameter servers stay for the next run. A signal is of a whole process, so the case
+// runs in one of its own.
+TEST(MonitoredSessionDeathTest, SigtermWhileTheSessionIsMadeDoesNotEndTheTraining) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+        Counter model(ReplicaDeviceSetter({.cluster = cluster.spec()}));
+        MonitoredSession session =
+            MonitoredTrainingSession(model.graph, {.master = cluster.target("worker", 0),
+                                                   .hooks = {std::make_shared<SignalsWhileCreated>()},
+                                                   .server = &cluster.server("worker", 0)});
+        const bool stops = session.should_stop();
+        session.Close();
+        _exit(stops && !cluster.server("ps", 0).training_done() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
