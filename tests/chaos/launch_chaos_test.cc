@@ -54,6 +54,14 @@ class LaunchChaosTest : public ::testing::Test {
     }
     return found;
   }
+  // Returns the launcher's own processes.
+  std::vector<pid_t> Launchers() const {
+    std::vector<pid_t> launchers = Processes();
+    for (const char* job : {"ps", "worker"}) {
+      for (int index = 0; index < 2; ++index) std::erase(launchers, Processes(job, index).at(0));
+    }
+    return launchers;
+  }
   // Returns the task's process.
   pid_t SignalTask(const std::string& job, int index, int signal) {
     const std::vector<pid_t> pids = Processes(job, index);
@@ -165,7 +173,7 @@ TEST_F(LaunchChaosTest, AStoppedParameterServerIsNamedAndReplaced) {
 
 TEST_F(LaunchChaosTest, WithoutRestartsAStoppedTaskEndsTheLaunch) {
   Launch({"--unhealthy_after=2", "--grace=3"}, {"--max_steps=100000000"});
-  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  ASSERT_TRUE(program_->WaitForText("[worker/1] step: ")) << program_->err();
   SignalTask("worker", 1, SIGSTOP);
   EXPECT_EQ(program_->Wait(), 128 + SIGKILL) << program_->err();
   EXPECT_THAT(program_->err(), ContainsRegex("worker/1 \\(pid [0-9]+\\) is stopped \\(state T\\)"));
@@ -175,7 +183,7 @@ TEST_F(LaunchChaosTest, WithoutRestartsAStoppedTaskEndsTheLaunch) {
 // The chief says that training is done, and ends. The stopped worker then has the time of --grace.
 TEST_F(LaunchChaosTest, AStoppedWorkerDoesNotOutliveTheTraining) {
   Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=20000"});
-  ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
+  ASSERT_TRUE(program_->WaitForText("[worker/1] step: ")) << program_->err();
   SignalTask("worker", 1, SIGSTOP);
   EXPECT_EQ(program_->Wait(), 0) << program_->err();
   EXPECT_THAT(program_->out(), HasSubstr("[worker/0] worker 0: "));
@@ -185,14 +193,43 @@ TEST_F(LaunchChaosTest, AStoppedWorkerDoesNotOutliveTheTraining) {
   EXPECT_TRUE(Processes().empty());
 }
 
+// Then it has not called the launcher, but the launcher sees that it is stopped.
+TEST_F(LaunchChaosTest, AWorkerThatIsStoppedAtItsStartDoesNotOutliveTheTraining) {
+  Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=5000"});
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
+  while (Processes("worker", 1).empty() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  SignalTask("worker", 1, SIGSTOP);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(),
+              ContainsRegex("worker/1 \\(pid [0-9]+\\) is stopped \\(state T\\)[^\n]*, and training is "
+                            "done; sending SIGTERM"));
+  EXPECT_TRUE(Processes().empty());
+}
+
+// The launcher is stopped while the chief says that training is done and ends. It reads that later, and does not wait
+// for the stopped worker.
+TEST_F(LaunchChaosTest, AStoppedLauncherHearsThatTrainingIsDone) {
+  Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=20000"});
+  ASSERT_TRUE(program_->WaitForText("[worker/1] step: ")) << program_->err();
+  const pid_t chief = Processes("worker", 0).at(0);
+  const std::vector<pid_t> launchers = Launchers();
+  ASSERT_EQ(launchers.size(), 2u);
+  SignalTask("worker", 1, SIGSTOP);
+  for (const pid_t pid : launchers) kill(pid, SIGSTOP);
+  EXPECT_TRUE(WatchedProcess(chief).WaitForEnd());
+  for (const pid_t pid : launchers) kill(pid, SIGCONT);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), HasSubstr("and training is done; sending SIGTERM"));
+  EXPECT_TRUE(Processes().empty());
+}
+
 // A launcher that was stopped itself, for example by Ctrl-Z, has not heard answers, but the tasks have given them.
 TEST_F(LaunchChaosTest, AStoppedLauncherDoesNotBlameItsTasks) {
   Launch({"--unhealthy_after=4"}, {"--max_steps=100000000"});
   ASSERT_TRUE(program_->WaitForText("step: ", 3)) << program_->err();
-  std::vector<pid_t> launchers = Processes();
-  for (const char* job : {"ps", "worker"}) {
-    for (int index = 0; index < 2; ++index) std::erase(launchers, Processes(job, index).at(0));
-  }
+  const std::vector<pid_t> launchers = Launchers();
   ASSERT_EQ(launchers.size(), 2u);
   for (const pid_t pid : launchers) kill(pid, SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds(10));

@@ -20,6 +20,8 @@ namespace cohort::tools {
 namespace {
 
 constexpr int kMostWaiting = 128;  // connections that are not accepted yet
+constexpr std::chrono::seconds kAcceptPause{1};
+constexpr char kTraced = 't';  // the state of a process that its debugger has stopped
 
 // Returns the state of a process, as /proc shows it, or '?'. Its name, in parentheses, may have spaces.
 char StateOf(pid_t pid) {
@@ -27,6 +29,11 @@ char StateOf(pid_t pid) {
   std::getline(std::ifstream(StrCat("/proc/", pid, "/stat")), text);
   const size_t name_end = text.rfind(')');
   return name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
+}
+
+std::string DescribeSilence(pid_t pid, std::chrono::duration<double> silence) {
+  const std::string how = HealthCheck::IsStopped(pid) ? "is stopped (state T) and " : "";
+  return StrCat("(pid ", pid, ") ", how, "has not answered the launcher for ", OneDecimal(silence));
 }
 
 int ListenOn(const std::string& name) {
@@ -58,17 +65,27 @@ HealthCheck::~HealthCheck() {
 }
 
 void HealthCheck::AddPollEntries(std::vector<pollfd>* entries) const {
-  if (listener_ >= 0) entries->push_back({listener_, POLLIN, 0});
+  if (listener_ >= 0 && !accept_at_) entries->push_back({listener_, POLLIN, 0});
   for (const Link& link : links_) entries->push_back({link.fd, POLLIN, 0});
 }
 
 HealthCheck::Clock::time_point HealthCheck::next_update() const {
-  return links_.empty() ? Clock::time_point::max() : last_ + std::chrono::duration_cast<Clock::duration>(interval_);
+  const Clock::time_point ask = last_ + std::chrono::duration_cast<Clock::duration>(interval_);
+  return std::min(links_.empty() ? Clock::time_point::max() : ask, accept_at_.value_or(Clock::time_point::max()));
 }
 
 void HealthCheck::Accept(const std::function<std::optional<size_t>(pid_t group)>& task_of) {
-  if (listener_ < 0) return;
-  for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+  if (listener_ < 0 || (accept_at_ && Clock::now() < *accept_at_)) return;
+  accept_at_.reset();
+  while (true) {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (fd < 0) {
+      if (errno == EAGAIN) return;
+      // There are no descriptors (EMFILE). The listener stays readable, so waiting for it would not wait.
+      accept_at_ = Clock::now() + kAcceptPause;
+      return;
+    }
     ucred peer{};
     socklen_t size = sizeof(peer);
     std::optional<size_t> task;
@@ -90,6 +107,8 @@ bool HealthCheck::Read(Link* link) {
     if (count == 0) return false;
     if (message == kTrainingDone) done_.insert(link->task);
     if (message != kHealthAnswer) continue;
+    if (link->told) link->was_silent = link->silence;
+    link->told = false;
     link->asked = false;
     link->silence = Seconds(0);
   }
@@ -104,33 +123,51 @@ void HealthCheck::Update(const std::function<std::optional<size_t>(pid_t group)>
   }
   std::erase_if(links_, [](const Link& link) { return link.fd < 0; });
   const Clock::time_point now = Clock::now();
-  if (now < next_update()) return;
+  if (now < last_ + std::chrono::duration_cast<Clock::duration>(interval_)) return;
   // If this process, or the whole machine, has been stopped for a while, the tasks may not have had the time to answer.
   const Seconds passed = std::min<Seconds>(now - last_, 2 * interval_);
   last_ = now;
   for (Link& link : links_) {
     if (link.asked) {
-      link.silence += passed;
+      if (StateOf(link.pid) != kTraced) link.silence += passed;
     } else {
       link.asked = send(link.fd, &kHealthQuestion, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
     }
   }
 }
 
-std::vector<HealthCheck::Silent> HealthCheck::SilentFor(Seconds limit) const {
-  std::vector<Silent> silent;
-  const Seconds least = std::max(limit, 3 * interval_);  // one late answer is no sign of anything
+bool HealthCheck::IsSilent(const Link& link, Seconds limit) const {
+  // One late answer is no sign of anything.
+  return link.asked && link.silence >= std::max(limit, 3 * interval_) && StateOf(link.pid) != kTraced;
+}
+
+std::vector<HealthCheck::Report> HealthCheck::SilentFor(Seconds limit) const {
+  std::vector<Report> silent;
   for (const Link& link : links_) {
-    if (!link.asked || link.silence < least) continue;
-    const char state = StateOf(link.pid);
-    const bool stopped = state == 'T' || state == 't';
-    char seconds[32];
-    std::snprintf(seconds, sizeof(seconds), "%.1f s", link.silence.count());
-    const std::string how = stopped ? StrCat("is stopped (state ", std::string(1, state), ") and ") : "";
-    silent.push_back({link.task, StrCat("(pid ", link.pid, ") ", how, "has not answered the launcher for ", seconds)});
+    if (IsSilent(link, limit)) silent.push_back({link.task, DescribeSilence(link.pid, link.silence)});
   }
   return silent;
 }
+
+std::vector<HealthCheck::Report> HealthCheck::TakeNews() {
+  std::vector<Report> news;
+  for (Link& link : links_) {
+    if (link.was_silent.count() > 0) {
+      news.push_back({link.task, StrCat("(pid ", link.pid, ") answers again after ", OneDecimal(link.was_silent))});
+      link.was_silent = Seconds(0);
+    }
+    if (link.told || !IsSilent(link, Seconds(0))) continue;
+    link.told = true;
+    news.push_back({link.task, DescribeSilence(link.pid, link.silence)});
+  }
+  return news;
+}
+
+bool HealthCheck::knows(size_t task) const {
+  return std::ranges::any_of(links_, [task](const Link& link) { return link.task == task; });
+}
+
+bool HealthCheck::IsStopped(pid_t pid) { return StateOf(pid) == 'T'; }
 
 void HealthCheck::Forget(size_t task) {
   for (const Link& link : links_) {

@@ -37,12 +37,19 @@ class HealthCheck {
   // nullopt; a process that belongs to no task gets no connection.
   void Update(const std::function<std::optional<size_t>(pid_t group)>& task_of);
 
-  struct Silent {
+  struct Report {
     size_t task;
     std::string what;  // "(pid 12) is stopped (state T) and has not answered the launcher for 30.0 s"
   };
-  // Returns the tasks that have connected and have not answered a question for `limit`.
-  std::vector<Silent> SilentFor(Seconds limit) const;
+  // Returns the tasks that have connected and have not answered a question for `limit`. A process that a debugger has
+  // stopped is not counted, because its user looks at it; the time until it goes on does not count either.
+  std::vector<Report> SilentFor(Seconds limit) const;
+  // Returns the tasks that have been silent for three intervals, and those that answer again, each once.
+  std::vector<Report> TakeNews();
+  // Returns whether a process of the task is connected.
+  bool knows(size_t task) const;
+  // Returns whether a process is stopped, such as by SIGSTOP; false for one that a debugger has stopped.
+  static bool IsStopped(pid_t pid);
   // Returns whether a process of the task has said that training is done.
   bool training_done(size_t task) const { return done_.count(task) > 0; }
   // Forgets what it knows about the task, which has ended or will be killed.
@@ -55,9 +62,12 @@ class HealthCheck {
     int fd;
     size_t task;
     pid_t pid;
-    bool asked = false;  // a question is not answered
-    Seconds silence{0};  // since that question
+    bool asked = false;     // a question is not answered
+    Seconds silence{0};     // since that question
+    bool told = false;      // TakeNews has returned that it is silent
+    Seconds was_silent{0};  // the silence that an answer has ended, until TakeNews has returned it
   };
+  bool IsSilent(const Link& link, Seconds limit) const;
   void Accept(const std::function<std::optional<size_t>(pid_t group)>& task_of);
   // Reads what the task has sent. Returns false if it has closed the link.
   bool Read(Link* link);
@@ -65,6 +75,8 @@ class HealthCheck {
   const Seconds interval_;  // between questions
   std::string name_;
   int listener_ = -1;
+  // If this process has no descriptors left: when to accept connections again. They wait in the queue of the socket.
+  std::optional<Clock::time_point> accept_at_;
   std::vector<Link> links_;
   std::set<size_t> done_;
   Clock::time_point last_ = Clock::now();  // when the questions were asked last

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -89,6 +90,12 @@ void SetLineBuffering(Environment* current) { current->emplace("COHORT_LINE_BUFF
 
 void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current) {
   if (seconds) (*current)[variable] = StrCat(*seconds);
+}
+
+std::string OneDecimal(std::chrono::duration<double> time) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f s", time.count());
+  return text;
 }
 
 void SetProgressBars(Environment* current) { current->emplace("COHORT_PROGRESS", "bar"); }

@@ -67,6 +67,9 @@ void SetLineBuffering(Environment* current);
 // Sets `variable` to `seconds`. Without `seconds` the variable stays as it is.
 void SetSeconds(const std::string& variable, const std::optional<double>& seconds, Environment* current);
 
+// Returns "3.0 s".
+std::string OneDecimal(std::chrono::duration<double> time);
+
 // Sets COHORT_PROGRESS=bar, unless `current` has the variable. With it, a task that writes to a pipe draws progress
 // bars.
 void SetProgressBars(Environment* current);

@@ -45,12 +45,6 @@ int StatusOf(const siginfo_t& info) {
   return info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : info.si_status;
 }
 
-std::string OneDecimal(Seconds time) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f s", time.count());
-  return text;
-}
-
 std::string LogPath(const std::string& folder, const TaskId& task) {
   return folder.empty() ? "" : (std::filesystem::path(folder) / task.FileName()).string();
 }
@@ -181,7 +175,11 @@ void Launcher::WaitForEvents() {
   health_.AddPollEntries(&entries);
   int timeout_ms = -1;
   Clock::time_point next = std::min(phase_end_, health_.next_update());
-  for (const Task& task : tasks_) next = std::min({next, task.start_again.value_or(next), task.kill_at.value_or(next)});
+  const auto grace = std::chrono::duration_cast<Clock::duration>(options_.grace);
+  for (const Task& task : tasks_) {
+    next = std::min({next, task.start_again.value_or(next), task.kill_at.value_or(next)});
+    if (task.stopped_since && !task.kill_at) next = std::min(next, *task.stopped_since + grace);
+  }
   if (next != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
     timeout_ms = static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
@@ -229,6 +227,7 @@ void Launcher::ReapTasks() {
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(task.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
       continue;
+    UpdateHealth();  // it may have said that training is done, and its process group is known until it is reaped
     const bool failed = info.si_code != CLD_EXITED || info.si_status != 0;
     int wait_status = 0;
     if (failed && WillRestart(task, StatusOf(info))) {
@@ -337,31 +336,55 @@ bool Launcher::TrainingIsDone() const {
   return false;
 }
 
-void Launcher::CheckHealth() {
+void Launcher::UpdateHealth() {
   health_.Update([this](pid_t group) -> std::optional<size_t> {
     const auto task = std::ranges::find(tasks_, group, &Task::pid);
     if (group <= 0 || task == tasks_.end()) return std::nullopt;
     return static_cast<size_t>(task - tasks_.begin());
   });
+}
+
+void Launcher::CheckHealth() {
+  UpdateHealth();
   for (const Task& task : tasks_) {
     if (task.kill_at && Clock::now() >= *task.kill_at) Signal(task, SIGKILL);
   }
   if (phase_ != Phase::kRunning || health_.name().empty()) return;
+  for (const HealthCheck::Report& news : health_.TakeNews()) {
+    output_.Say(StrCat(tasks_[news.task].id.Name(), " ", news.what));
+  }
   const bool done = TrainingIsDone();
   // The chief may still have work to do after it has said that training is done, such as an export.
-  const auto is_chief = [this](const HealthCheck::Silent& silent) {
+  const auto is_chief = [this](const HealthCheck::Report& silent) {
     return RankOf(tasks_[silent.task]) == Rank::kChief;
   };
-  for (const HealthCheck::Silent& silent : health_.SilentFor(options_.unhealthy_after)) {
+  for (const HealthCheck::Report& silent : health_.SilentFor(options_.unhealthy_after)) {
     EndUnhealthy(silent, done && !is_chief(silent));
   }
   if (!done) return;
-  for (const HealthCheck::Silent& silent : health_.SilentFor(std::min(options_.grace, options_.unhealthy_after))) {
+  for (const HealthCheck::Report& silent : health_.SilentFor(std::min(options_.grace, options_.unhealthy_after))) {
     if (!is_chief(silent)) EndUnhealthy(silent, true);
+  }
+  EndStopped();
+}
+
+void Launcher::EndStopped() {
+  const Clock::time_point now = Clock::now();
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    Task& task = tasks_[i];
+    const bool stopped = task.pid >= 0 && !task.kill_at && RankOf(task) != Rank::kChief && !health_.knows(i) &&
+                         HealthCheck::IsStopped(task.pid);
+    if (!stopped) {
+      task.stopped_since.reset();
+    } else if (!task.stopped_since) {
+      task.stopped_since = now;
+    } else if (now - *task.stopped_since >= options_.grace) {
+      EndUnhealthy({i, StrCat("(pid ", task.pid, ") is stopped (state T)")}, true);
+    }
   }
 }
 
-void Launcher::EndUnhealthy(const HealthCheck::Silent& silent, bool training_is_done) {
+void Launcher::EndUnhealthy(const HealthCheck::Report& silent, bool training_is_done) {
   Task& task = tasks_[silent.task];
   health_.Forget(silent.task);
   if (training_is_done) {

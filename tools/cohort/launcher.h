@@ -66,9 +66,10 @@ class LaunchPlan {
 // The pause before a start is 0.1 s, and doubles up to 10 s with each failure of the task within restart_window.
 // Otherwise the launch has failed. The launcher then names the first such task. The other tasks have `grace` to end by
 // themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
-// A task whose Server has called the launcher (health_check.h), and that then does not answer for unhealthy_after, gets
-// SIGKILL, and so has failed. After the chief has said that training is done, such a task has only `grace`, if that is
-// shorter; it gets SIGTERM, `kill_after` later SIGKILL, and this is not a failure.
+// A task whose Server has called the launcher (health_check.h), and that then does not answer, is named after 4 s.
+// After unhealthy_after it gets SIGKILL, and so has failed. A task that a debugger has stopped is not judged. After the
+// chief has said that training is done, such a task, or one that was stopped before it had a Server, has only `grace`,
+// if that is shorter; it gets SIGTERM, `kill_after` later SIGKILL, and this is not a failure.
 // When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
 // not a failure. A signal to the launcher skips this wait: the chief gets SIGTERM and has `grace` to save and end, then
 // the other workers and the evaluator get it. When they have ended, the ps tasks get it, which hold what the others
@@ -109,6 +110,8 @@ class Launcher {
     std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
     // Set if training is done and the task, which did not answer, has got SIGTERM: when it gets SIGKILL.
     std::optional<Clock::time_point> kill_at;
+    // Set if training is done and the task, which has never called the launcher, is stopped: since when it is known.
+    std::optional<Clock::time_point> stopped_since;
   };
   // The order in which tasks end after a signal.
   enum class Rank { kChief, kWorker, kServer };
@@ -128,9 +131,13 @@ class Launcher {
   bool FollowsFromAnother(const Task& task, int wait_status) const;
   void PlanRestart(size_t task, const std::string& what, int wait_status);
   void StartAgain();
-  // Asks the tasks for their health, and kills those that do not answer.
+  // Reads what the tasks have said, and asks them for their health.
+  void UpdateHealth();
+  // Says which tasks do not answer, and kills those that are silent for too long.
   void CheckHealth();
-  void EndUnhealthy(const HealthCheck::Silent& silent, bool training_is_done);
+  // After training is done: ends tasks that were stopped before they had a Server.
+  void EndStopped();
+  void EndUnhealthy(const HealthCheck::Report& silent, bool training_is_done);
   bool TrainingIsDone() const;
   Rank RankOf(const Task& task) const;
   // Sends SIGTERM to the tasks of the next rank that has running tasks. Says so behind `why`, unless that is "".
