@@ -14,6 +14,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/files/config.h"
+#include "cohort/train/session/save_attempts.h"
 
 namespace cohort::keras {
 namespace {
@@ -46,7 +47,8 @@ class BackupAndRestoreCallback final : public Callback {
       : options_(options),
         path_(options.backup_dir + "/latest.weights.h5"),
         fresh_(path_ + ".new"),
-        previous_(options.backup_dir + "/previous.weights.h5") {}
+        previous_(options.backup_dir + "/previous.weights.h5"),
+        attempts_(options.max_save_failures, "keras") {}
 
   void OnTrainBegin() override {
     since_save_ = 0;
@@ -63,14 +65,14 @@ class BackupAndRestoreCallback final : public Callback {
   void OnTrainBatchEnd(int64_t, const BatchLogs&) override {
     if (options_.save_every_batches == 0 || ++since_save_ < options_.save_every_batches) return;
     since_save_ = 0;
-    Save();
+    Save(/*must=*/false);
   }
   void OnEpochEnd(int, Logs&) override {
-    if (options_.save_every_batches == 0) Save();
+    if (options_.save_every_batches == 0) Save(/*must=*/false);
   }
   void OnTrainInterrupted() override {
     interrupted_ = true;
-    Save();
+    Save(/*must=*/true);
   }
   void OnTrainEnd(const Logs&) override {
     if (!options_.delete_checkpoint || interrupted_) return;
@@ -95,9 +97,14 @@ class BackupAndRestoreCallback final : public Callback {
  private:
   // The backup before stays as the previous one, for the case that the newest is damaged. At any time there is a whole
   // file: fresh_, which is the newest one if it is there, or path_.
-  void Save() {
+  void Save(bool must) {
     std::string backup = host().BackUpTraining();
     if (!host().is_chief()) return;
+    const auto write = [&] { Write(std::move(backup)); };
+    if (must) return write();
+    attempts_.Try(write);
+  }
+  void Write(std::string backup) {
     WriteFileAtomically(fresh_, WithChecksum(std::move(backup)));
     if (latest_is_intact_ && FileExists(path_)) RenameFile(path_, previous_);
     RenameFile(fresh_, path_);
@@ -132,6 +139,7 @@ class BackupAndRestoreCallback final : public Callback {
   bool latest_is_intact_ = false;
   int64_t since_save_ = 0;
   bool interrupted_ = false;
+  train::SaveAttempts attempts_;
 };
 
 }  // namespace

@@ -271,6 +271,33 @@ TEST_F(BackupTest, TheNewestBackupIsRemovedLast) {
   EXPECT_TRUE(FileExists(file()));
 }
 
+// A folder that is away for some batches stands for a disk without space.
+TEST_F(BackupTest, TheTrainingGoesOnAfterBackupsThatFail) {
+  const auto undisturbed = Made();
+  Fit(*undisturbed, -1);
+  const std::string away = backup_dir + "-away";
+  const auto fit = [&](int end_of_the_fault) {
+    int batches = 0;
+    FitOptions options = {.batch_size = 3, .epochs = 3, .verbose = 0};
+    options.callbacks = {BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = 1, .max_save_failures = 3}),
+                         LambdaCallback({.on_train_batch_end = [&](int64_t, const BatchLogs&) {
+                           if (++batches == 2) std::filesystem::rename(backup_dir, away);
+                           if (batches == end_of_the_fault) std::filesystem::rename(away, backup_dir);
+                         }})};
+    const auto model = Made();
+    model->Fit(Counting(Shape{10, 2}, -1, 0.1f), Counting(Shape{10, 1}, 1, -0.2f), options);
+    return Weights(*model);
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(fit(4), Weights(*undisturbed));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("a checkpoint could not be written (2 of at most 3 in a row)"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(fit(-1), Error);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("no checkpoint could be written 3 times in a row"));
+  EXPECT_TRUE(FileExists(away + "/latest.weights.h5")) << "the last good one stays";
+}
+
 TEST_F(BackupTest, WithoutAnIntactBackupTheFilesAreNamed) {
   EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
   const std::string previous = backup_dir + "/previous.weights.h5";
