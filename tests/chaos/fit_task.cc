@@ -5,19 +5,24 @@
 // in this process, and "end WEIGHTS LOGS" at the end. After HALT_AT batches it prints "halted", and waits until it is
 // killed. At batch SIGNAL_AT, counted over training and validation, it sends SIGTERM to itself. An interrupted training
 // prints "interrupted" instead of its end. FIT_REPLICAS in the environment makes it a mirrored training of one process,
-// and FIT_VALIDATES lets it validate after each epoch.
+// and FIT_VALIDATES lets it validate after each epoch. FIT_EPOCHS is the number of epochs (4). With FIT_PAUSE_MS it
+// pauses so long after each batch, and prints "acked N", where N is the number of the step since the training began,
+// instead of "batch N". FIT_HANG_FILE names a file that lets it hang (hang.h).
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "cohort/cluster/tf_config.h"
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/process/stop_signal.h"
@@ -29,6 +34,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/join.h"
 #include "cohort/registration.h"
+#include "tests/chaos/hang.h"
 
 namespace cohort {
 namespace {
@@ -105,6 +111,21 @@ class SignalsItself final : public keras::Callback {
   std::optional<StopSignal> signal_;
 };
 
+keras::CallbackPtr Paced(keras::Model& model, int pause_ms) {
+  const char* hang_file = std::getenv("FIT_HANG_FILE");
+  std::string task;
+  if (const TFConfigClusterResolver resolver; resolver.task_type()) {
+    task = StrCat(*resolver.task_type(), "/", resolver.task_id().value_or(0));
+  }
+  const auto after_batch = [&model, task, pause_ms, file = std::string(hang_file == nullptr ? "" : hang_file)](
+                               int64_t, const keras::BatchLogs&) {
+    std::cout << "acked " << model.Iterations() << std::endl;
+    testing::HangIfAsked(file, task);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));  // the pace of the steps; it waits for nothing
+  };
+  return keras::LambdaCallback({.on_train_batch_end = after_batch});
+}
+
 void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_every, int64_t halt_at,
          int64_t signal_at) {
   keras::Sequential model({keras::Input(Shape{6}), keras::Dense(12, {.activation = "tanh"}),
@@ -114,12 +135,16 @@ void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_ev
                  .loss = "mse",
                  .metrics = {"mae"}});
   int64_t batches = 0;
-  keras::FitOptions options = {.batch_size = kBatch, .epochs = 4, .verbose = 0};
+  const char* epochs = std::getenv("FIT_EPOCHS");
+  keras::FitOptions options = {.batch_size = kBatch, .epochs = epochs == nullptr ? 4 : std::atoi(epochs), .verbose = 0};
   if (kind == "dataset") options.steps_per_epoch = 5;  // epochs do not end where passes end
   if (!backup_dir.empty()) {
-    options.callbacks.push_back(keras::BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = save_every}));
+    options.callbacks.push_back(keras::BackupAndRestore(
+        {.backup_dir = backup_dir, .save_every_batches = save_every, .max_save_failures = 1000}));
   }
+  if (const char* pause = std::getenv("FIT_PAUSE_MS")) options.callbacks.push_back(Paced(model, std::atoi(pause)));
   options.callbacks.push_back(keras::LambdaCallback({.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {
+    if (std::getenv("FIT_PAUSE_MS") != nullptr) return;
     std::cout << "batch " << ++batches << std::endl;
     if (batches != halt_at) return;
     std::cout << "halted" << std::endl;

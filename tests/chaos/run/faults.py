@@ -1,0 +1,327 @@
+"""Injects one fault into a job, and watches what follows: when the fault is named, when training goes on, how it ends."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import socket
+import time
+
+import accounts
+import processes
+
+START_LIMIT = 60.0  # for a job to train
+RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
+END_LIMIT = 60.0  # for a launch to end after SIGTERM
+PAUSE = 8.0  # longer than the silence limit, 4.5 s
+
+
+@dataclasses.dataclass
+class Result:
+    fault: object
+    problems: list = dataclasses.field(default_factory=list)  # what must not be; none: the job has survived
+    named: float = None  # seconds until somebody else has named the task
+    replaced: float = None  # seconds until the launcher said that it starts the task again
+    recovered: float = None  # seconds until all trained again
+    losses: accounts.Losses = dataclasses.field(default_factory=accounts.Losses)
+    hang: bool = False
+    orphans: int = 0
+    note: str = ""
+    log: str = ""
+
+
+class Failed(Exception):
+    """What the fault has broken. The job is not watched any more."""
+
+    def __init__(self, problem, hang=False):
+        super().__init__(problem)
+        self.hang = hang
+
+
+def inject(job, reference):
+    """Runs the job with its fault from beginning to end. Returns the Result."""
+    result = Result(job.fault)
+    try:
+        job.start()
+        _Injection(job, result).run()
+        _end(job, result, reference)
+    except Failed as failure:
+        result.problems.append(str(failure))
+        result.hang = failure.hang
+    result.losses = job.losses()
+    if result.losses.healthy:
+        result.problems.append(f"{result.losses.healthy} steps of a healthy parameter server are lost")
+    result.log = job.log()
+    job.close()
+    return result
+
+
+class _Injection:
+    def __init__(self, job, result):
+        self.job = job
+        self.fault = job.fault
+        self.result = result
+        self.task = job.fault.task()
+        self.at = None  # when the fault began
+
+    def run(self):
+        if self.fault.kind == "late":
+            return self._late()
+        if not self.job.wait_for(lambda: self.job.train_after(0.0) or self.job.ended(), START_LIMIT) or self.job.ended():
+            raise Failed("the job did not begin to train", hang=not self.job.ended())
+        time.sleep(self.fault.moment)
+        getattr(self, "_" + self.fault.kind)()
+
+    # ---- the kinds ----
+
+    def _kill(self):
+        if self.task == "launcher":
+            return self._kill_launcher()
+        self._begin()
+        self._signal_task(signal.SIGKILL)
+        self._await_replacement()
+
+    def _kill_launcher(self):
+        draw = self.fault.random()
+        pids = self.job.launchers()
+        self.result.note = draw.choice(("the outer process", "the inner process"))
+        self._begin()
+        processes.send(pids[0] if self.result.note.startswith("the outer") else pids[-1], signal.SIGKILL)
+        self._launch_again()
+
+    def _launch_again(self):
+        if self.job.wait(30) is None:
+            raise Failed("the launcher did not end after kill -9 of one of its processes", hang=True)
+        self._count_orphans()
+        again = time.monotonic()
+        self.job.start()
+        self._await_training(again)
+
+    def _stop(self):
+        self._begin()
+        self._signal_task(signal.SIGSTOP)
+        self._await_replacement()
+
+    def _pause(self):
+        self._begin()
+        pids = self.job.launchers() if self.task == "launcher" else [self._signal_task(signal.SIGSTOP)]
+        for pid in pids:
+            processes.send(pid, signal.SIGSTOP)
+        time.sleep(PAUSE)
+        for pid in pids:
+            processes.send(pid, signal.SIGCONT)
+        self._await_training(time.monotonic())
+
+    def _late(self):
+        self._begin()
+        self._await_training(self.at)
+
+    def _cut_one_way(self):
+        out = self.fault.random().random() < 0.5
+        self.result.note = "what it sends" if out else "what is sent to it"
+        self._cut(out, not out)
+
+    def _cut_both_ways(self):
+        self._cut(True, True)
+
+    def _cut(self, out, into):
+        self._begin()
+        self.job.network().cut(self.task, out, into)
+        time.sleep(PAUSE)
+        self.job.network().heal()
+        self._await_training(time.monotonic())
+
+    def _disk(self):
+        self._begin()
+        ballast = pathlib.Path(self.job.disk()) / "ballast"
+        for _ in range(2):
+            full = time.monotonic()
+            _fill(ballast)
+            if not self.job.mirrored() and not self.job.wait_for(lambda: self.job.train_after(full), RECOVERY_LIMIT):
+                raise Failed("no steps while the disk is full", hang=True)
+            time.sleep(3)
+            ballast.unlink()
+            free = time.monotonic()
+            self._await_training(free)
+            before = _newest(self.job)
+            if not processes.wait_until(lambda: _newest(self.job) != before or self.job.ended(), 30):
+                raise Failed("no checkpoint after the disk had space again")
+
+    def _port(self):
+        port = int(_address_of(self.job, self.task).rpartition(":")[2])
+        self._begin()
+        self._signal_task(signal.SIGKILL)
+        thief = socket.socket()
+        try:
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            # The killed process holds the port for some moments; then the launcher's reservation alone has it.
+            if processes.wait_until(lambda: _listens(thief, port), 0.5, pause=0.001):
+                self.result.note = "taken for 3 s"
+                time.sleep(3)
+            else:
+                self.result.note = "the thief was refused"
+        finally:
+            thief.close()
+        self._await_replacement()
+
+    def _hang(self):
+        self._begin()
+        self.job.hang_file.write_text(self.task)
+        self._await_replacement()
+
+    def _torn(self):
+        """The chief stands still while its newest checkpoint is damaged, so that it makes no other one before the kill."""
+        chief = self.job.pid("worker/0")
+        processes.send(chief, signal.SIGSTOP)
+        processes.wait_until(lambda: processes.state_of(chief) == "T", 10)
+        self.result.note = _damage(self.job, self.fault.random())
+        self._begin()
+        if self.task == "launcher":
+            processes.send(self.job.launchers()[0], signal.SIGKILL)
+            self._launch_again()
+        else:
+            self._signal_task(signal.SIGKILL)
+            if self.task != "worker/0":
+                processes.send(chief, signal.SIGCONT)
+            self._await_replacement()
+
+    # ---- their parts ----
+
+    def _begin(self):
+        self.at = time.monotonic()
+
+    def _signal_task(self, number):
+        pid = self.job.pid(self.task)
+        if pid is None:
+            raise Failed(f"there was no process of {self.task}: it has ended by itself")
+        processes.send(pid, number)
+        return pid
+
+    def _await_replacement(self):
+        """Waits until the launcher starts the task again, and until all train."""
+        again = re.escape(self.task) + r" \(pid \d+\) .*starting it again"
+        line = self.job.wait_for(lambda: self.job.find(again, self.at) or self.job.ended(), RECOVERY_LIMIT)
+        if line is True:
+            raise Failed("the launch has ended")
+        if not line:
+            raise Failed(f"{self.task} was not started again", hang=True)
+        self.result.replaced = line.time - self.at
+        self._await_training(line.time)
+
+    def _await_training(self, start):
+        recovered = self.job.wait_for(lambda: self.job.train_after(start) or self.job.ended(), RECOVERY_LIMIT)
+        if recovered is True:  # it may have come to its end
+            recovered = self.job.train_after(start)
+            if not recovered:
+                raise Failed("the launch has ended")
+        if not recovered:
+            raise Failed("no training after the fault", hang=True)
+        self._look_for_name()
+        self.result.recovered = recovered - self.at
+
+    def _look_for_name(self):
+        job, index = self.task.split("/") if "/" in self.task else ("", "")
+        pattern = {"disk": r"could not be written|No space left", "torn": r"passing over|passed over"}.get(
+            self.fault.kind, rf"\b{self.task} \(pid|/job:{job}/(replica:0/)?task:{index}\b")
+        if self.task == "launcher" and self.fault.kind != "torn":
+            return
+        line = self.job.find(pattern, self.at, without=() if self.fault.kind in ("disk", "torn") else (self.task,))
+        if line is not None:
+            self.result.named = line.time - self.at
+
+    def _count_orphans(self):
+        self.result.orphans += len(self.job.orphans())
+        if self.result.orphans:
+            self.result.problems.append(f"{self.result.orphans} processes were left")
+
+
+def _end(job, result, reference):
+    """Ends the launch in good order, and looks at what it leaves."""
+    before = time.monotonic()
+    if not job.mirrored():
+        job.terminate()
+    code = job.wait(END_LIMIT if not job.mirrored() else RECOVERY_LIMIT)
+    if code is None:
+        raise Failed("the launch did not end", hang=True)
+    left = job.orphans()
+    result.orphans += len(left)
+    if left:
+        result.problems.append(f"{len(left)} processes were left")
+    if code != 0:
+        raise Failed(f"the launch ended with {code}")
+    if job.mirrored():
+        for task in job.trainers():
+            line = job.find("^end ", without=set(job.tasks()) - {task})
+            if line is None or line.text != reference:
+                raise Failed(f"{task} ended with other weights: {line.text if line else 'nothing'}; expected {reference}")
+        return
+    if job.find(r"^end \d+$", before) is None:
+        raise Failed("the chief did not end its loop in good order")
+    _check_last_checkpoint(job)
+
+
+def _check_last_checkpoint(job):
+    """SIGTERM lets the chief save: nothing of an in-graph training comes after its last step."""
+    if job.fault.job != "in_graph" or job.fault.kind == "disk" or job.fault.mixed:
+        return
+    saved = int(_newest(job).rpartition("-")[2])
+    last = job.acks("worker/0")[-1][1]
+    if saved != last:
+        raise Failed(f"the last checkpoint is of step {saved}; the last step was {last}")
+
+
+def _newest(job):
+    """Returns the name of the newest checkpoint. The name of a backup stays the same, so its time is added."""
+    folder = pathlib.Path(job.disk())
+    try:
+        if job.mirrored():
+            return f"latest.weights.h5 {os.stat(folder / 'latest.weights.h5').st_mtime_ns}"
+        match = re.search(r'^model_checkpoint_path: "(.*)"', (folder / "checkpoint").read_text(), re.M)
+        return match[1] if match else ""
+    except OSError:
+        return ""
+
+
+def _damage(job, draw):
+    """Cuts the newest checkpoint, or flips a bit of it. Returns what was done."""
+    folder = pathlib.Path(job.disk())
+    name = _newest(job)
+    files = [folder / "latest.weights.h5"] if job.mirrored() else sorted(folder.glob(os.path.basename(name) + ".*[0-9x]"))
+    if not name or not files:
+        raise Failed("there was no checkpoint to damage")
+    path = draw.choice(files)
+    content = bytearray(path.read_bytes())
+    if draw.random() < 0.5:
+        path.write_bytes(content[:len(content) // 2])
+        return f"half of {path.suffix} is missing"
+    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+    path.write_bytes(content)
+    return f"one bit of {path.suffix}"
+
+
+def _fill(path):
+    with open(path, "wb", buffering=0) as file:
+        for size in (65536, 1024, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                pass
+
+
+def _listens(thief, port):
+    try:
+        thief.bind(("127.0.0.1", port))
+        thief.listen(100)
+    except OSError:
+        return False
+    return True
+
+
+def _address_of(job, task):
+    environment = processes.environment_of(job.pid(task))
+    match = re.search(r'"cluster":(\{.*?\})', environment["TF_CONFIG"])
+    name, index = task.split("/")
+    return re.findall(r'"([^"]+)"', re.search(rf'"{name}":\[(.*?)\]', match[1])[1])[int(index)]
