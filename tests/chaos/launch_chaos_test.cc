@@ -70,6 +70,14 @@ class LaunchChaosTest : public ::testing::Test {
     return pids.empty() ? -1 : pids[0];
   }
   void KillTask(const std::string& job, int index) { SignalTask(job, index, SIGKILL); }
+  // Stops the task as soon as its process is there, as a rule before it has a server.
+  pid_t StopAtItsStart(const std::string& job, int index) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
+    while (Processes(job, index).empty() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return SignalTask(job, index, SIGSTOP);
+  }
 
   const TempFolder folder_;
   const std::string token_ = StrCat("launch-chaos-", getpid(), "-", std::random_device{}());
@@ -196,15 +204,22 @@ TEST_F(LaunchChaosTest, AStoppedWorkerDoesNotOutliveTheTraining) {
 // Then it has not called the launcher, but the launcher sees that it is stopped.
 TEST_F(LaunchChaosTest, AWorkerThatIsStoppedAtItsStartDoesNotOutliveTheTraining) {
   Launch({"--unhealthy_after=100000", "--grace=2"}, {"--max_steps=5000"});
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
-  while (Processes("worker", 1).empty() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  SignalTask("worker", 1, SIGSTOP);
+  StopAtItsStart("worker", 1);
   EXPECT_EQ(program_->Wait(), 0) << program_->err();
   EXPECT_THAT(program_->err(),
               ContainsRegex("worker/1 \\(pid [0-9]+\\) is stopped \\(state T\\)[^\n]*, and training is "
                             "done; sending SIGTERM"));
+  EXPECT_TRUE(Processes().empty());
+}
+
+// Nobody could train without it.
+TEST_F(LaunchChaosTest, AParameterServerThatIsStoppedAtItsStartIsReplaced) {
+  Launch({"--restart=1", "--unhealthy_after=5"}, {"--max_steps=2000"});
+  const pid_t pid = StopAtItsStart("ps", 1);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(),
+              AllOf(ContainsRegex(StrCat("cohort launch: ps/1 \\(pid ", pid, "\\) is stopped \\(state T\\)")),
+                    ContainsRegex(StrCat("ps/1 \\(pid ", pid, "\\) was killed by signal 9 [^\n]*starting it again"))));
   EXPECT_TRUE(Processes().empty());
 }
 

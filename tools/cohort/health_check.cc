@@ -92,6 +92,7 @@ void HealthCheck::Accept(const std::function<std::optional<size_t>(pid_t group)>
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid > 0) task = task_of(getpgid(peer.pid));
     if (task) {
       links_.push_back({.fd = fd, .task = *task, .pid = peer.pid});
+      knows_any_ = true;
     } else {
       close(fd);
     }

@@ -46,8 +46,9 @@ class HealthCheck {
   std::vector<Report> SilentFor(Seconds limit) const;
   // Returns the tasks that have been silent for three intervals, and those that answer again, each once.
   std::vector<Report> TakeNews();
-  // Returns whether a process of the task is connected.
+  // Returns whether a process of the task is connected, and whether one of any task has ever been.
   bool knows(size_t task) const;
+  bool knows_any() const { return knows_any_; }
   // Returns whether a process is stopped, such as by SIGSTOP; false for one that a debugger has stopped.
   static bool IsStopped(pid_t pid);
   // Returns whether a process of the task has said that training is done.
@@ -79,6 +80,7 @@ class HealthCheck {
   std::optional<Clock::time_point> accept_at_;
   std::vector<Link> links_;
   std::set<size_t> done_;
+  bool knows_any_ = false;
   Clock::time_point last_ = Clock::now();  // when the questions were asked last
 };
 

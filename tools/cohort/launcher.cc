@@ -34,6 +34,8 @@ constexpr Seconds kFirstPause{0.1};  // before a task is started again
 constexpr Seconds kLongestPause{10};
 // An end so soon after the failure of another task follows from it.
 constexpr Seconds kFollows{10};
+constexpr std::chrono::seconds kStoppedCheck{1};  // between two looks at a task that is stopped and has no Server
+constexpr Seconds kStoppedTold{3};                // it is named after this time
 
 // Returns the deadline for processes to end after SIGKILL. Only a process that hangs in the kernel needs so long.
 std::chrono::steady_clock::time_point KillDeadline() {
@@ -175,10 +177,9 @@ void Launcher::WaitForEvents() {
   health_.AddPollEntries(&entries);
   int timeout_ms = -1;
   Clock::time_point next = std::min(phase_end_, health_.next_update());
-  const auto grace = std::chrono::duration_cast<Clock::duration>(options_.grace);
   for (const Task& task : tasks_) {
     next = std::min({next, task.start_again.value_or(next), task.kill_at.value_or(next)});
-    if (task.stopped_since && !task.kill_at) next = std::min(next, *task.stopped_since + grace);
+    if (task.stopped_since) next = std::min(next, Clock::now() + kStoppedCheck);
   }
   if (next != Clock::time_point::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
@@ -361,25 +362,32 @@ void Launcher::CheckHealth() {
   for (const HealthCheck::Report& silent : health_.SilentFor(options_.unhealthy_after)) {
     EndUnhealthy(silent, done && !is_chief(silent));
   }
-  if (!done) return;
-  for (const HealthCheck::Report& silent : health_.SilentFor(std::min(options_.grace, options_.unhealthy_after))) {
-    if (!is_chief(silent)) EndUnhealthy(silent, true);
+  if (done) {
+    for (const HealthCheck::Report& silent : health_.SilentFor(std::min(options_.grace, options_.unhealthy_after))) {
+      if (!is_chief(silent)) EndUnhealthy(silent, true);
+    }
   }
-  EndStopped();
+  if (health_.knows_any()) CheckStopped(done);
 }
 
-void Launcher::EndStopped() {
+void Launcher::CheckStopped(bool training_is_done) {
   const Clock::time_point now = Clock::now();
   for (size_t i = 0; i < tasks_.size(); ++i) {
     Task& task = tasks_[i];
-    const bool stopped = task.pid >= 0 && !task.kill_at && RankOf(task) != Rank::kChief && !health_.knows(i) &&
-                         HealthCheck::IsStopped(task.pid);
-    if (!stopped) {
+    if (task.pid < 0 || task.kill_at || health_.knows(i) || !HealthCheck::IsStopped(task.pid)) {
       task.stopped_since.reset();
-    } else if (!task.stopped_since) {
-      task.stopped_since = now;
-    } else if (now - *task.stopped_since >= options_.grace) {
-      EndUnhealthy({i, StrCat("(pid ", task.pid, ") is stopped (state T)")}, true);
+      task.stop_told = false;
+      continue;
+    }
+    if (!task.stopped_since) task.stopped_since = now;
+    const Seconds stopped = now - *task.stopped_since;
+    const HealthCheck::Report report{i, StrCat("(pid ", task.pid, ") is stopped (state T) for ", OneDecimal(stopped))};
+    const bool done = training_is_done && RankOf(task) != Rank::kChief;
+    if (stopped >= (done ? std::min(options_.grace, options_.unhealthy_after) : options_.unhealthy_after)) {
+      EndUnhealthy(report, done);
+    } else if (stopped >= kStoppedTold && !task.stop_told) {
+      output_.Say(StrCat(task.id.Name(), " ", report.what));
+      task.stop_told = true;
     }
   }
 }

@@ -67,9 +67,10 @@ class LaunchPlan {
 // Otherwise the launch has failed. The launcher then names the first such task. The other tasks have `grace` to end by
 // themselves. Then they get SIGTERM, and `kill_after` later SIGKILL.
 // A task whose Server has called the launcher (health_check.h), and that then does not answer, is named after 4 s.
-// After unhealthy_after it gets SIGKILL, and so has failed. A task that a debugger has stopped is not judged. After the
-// chief has said that training is done, such a task, or one that was stopped before it had a Server, has only `grace`,
-// if that is shorter; it gets SIGTERM, `kill_after` later SIGKILL, and this is not a failure.
+// After unhealthy_after it gets SIGKILL, and so has failed. The same happens to a task that is stopped (SIGSTOP) before
+// it has a Server, if another task has one. A task that a debugger has stopped is not judged. After the chief has said
+// that training is done, such a task has only `grace`, if that is shorter; it gets SIGTERM, `kill_after` later SIGKILL,
+// and this is not a failure.
 // When all tasks except ps tasks have ended with code 0, a ps has `grace` to end, too. Then it gets SIGTERM, which is
 // not a failure. A signal to the launcher skips this wait: the chief gets SIGTERM and has `grace` to save and end, then
 // the other workers and the evaluator get it. When they have ended, the ps tasks get it, which hold what the others
@@ -110,8 +111,9 @@ class Launcher {
     std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
     // Set if training is done and the task, which did not answer, has got SIGTERM: when it gets SIGKILL.
     std::optional<Clock::time_point> kill_at;
-    // Set if training is done and the task, which has never called the launcher, is stopped: since when it is known.
+    // Set if the task is stopped and has not called the launcher: since when that is known.
     std::optional<Clock::time_point> stopped_since;
+    bool stop_told = false;  // the launcher has said so
   };
   // The order in which tasks end after a signal.
   enum class Rank { kChief, kWorker, kServer };
@@ -135,8 +137,8 @@ class Launcher {
   void UpdateHealth();
   // Says which tasks do not answer, and kills those that are silent for too long.
   void CheckHealth();
-  // After training is done: ends tasks that were stopped before they had a Server.
-  void EndStopped();
+  // Does the same for tasks that were stopped before they had a Server.
+  void CheckStopped(bool training_is_done);
   void EndUnhealthy(const HealthCheck::Report& silent, bool training_is_done);
   bool TrainingIsDone() const;
   Rank RankOf(const Task& task) const;

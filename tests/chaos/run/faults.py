@@ -15,6 +15,7 @@ START_LIMIT = 60.0  # for a job to train
 RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
 END_LIMIT = 60.0  # for a launch to end after SIGTERM
 PAUSE = 8.0  # longer than the silence limit, 4.5 s
+HANG_PATIENCE = 25.0  # an operator waits so long for a line that names a task that hangs
 
 
 @dataclasses.dataclass
@@ -68,6 +69,12 @@ class _Injection:
     def run(self):
         if self.fault.kind == "late":
             return self._late()
+        if self.fault.early:
+            self.result.note = "early"
+            wanted = self.task if self.task != "launcher" else self.job.tasks()[-1]
+            processes.wait_until(lambda: self.job.pid(wanted), START_LIMIT, pause=0.005)
+            time.sleep(self.fault.moment)
+            return getattr(self, "_" + self.fault.kind)()
         if not self.job.wait_for(lambda: self.job.train_after(0.0) or self.job.ended(), START_LIMIT) or self.job.ended():
             raise Failed("the job did not begin to train", hang=not self.job.ended())
         time.sleep(self.fault.moment)
@@ -85,9 +92,10 @@ class _Injection:
     def _kill_launcher(self):
         draw = self.fault.random()
         pids = self.job.launchers()
-        self.result.note = draw.choice(("the outer process", "the inner process"))
+        which = draw.choice((0, -1))
+        self._note("the outer process" if which == 0 else "the inner process")
         self._begin()
-        processes.send(pids[0] if self.result.note.startswith("the outer") else pids[-1], signal.SIGKILL)
+        processes.send(pids[which], signal.SIGKILL)
         self._launch_again()
 
     def _launch_again(self):
@@ -119,7 +127,7 @@ class _Injection:
 
     def _cut_one_way(self):
         out = self.fault.random().random() < 0.5
-        self.result.note = "what it sends" if out else "what is sent to it"
+        self._note("what it sends" if out else "what is sent to it")
         self._cut(out, not out)
 
     def _cut_both_ways(self):
@@ -158,17 +166,27 @@ class _Injection:
             thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             # The killed process holds the port for some moments; then the launcher's reservation alone has it.
             if processes.wait_until(lambda: _listens(thief, port), 0.5, pause=0.001):
-                self.result.note = "taken for 3 s"
+                self._note("taken for 3 s")
                 time.sleep(3)
             else:
-                self.result.note = "the thief was refused"
+                self._note("the thief was refused")
         finally:
             thief.close()
         self._await_replacement()
 
     def _hang(self):
+        """The process of a hung task answers the launcher, which does not replace it. So this plays the operator, who reads
+        the log and kills the task that it names."""
         self._begin()
         self.job.hang_file.write_text(self.task)
+        if not self.job.wait_for(lambda: self.job.find("^hangs$", self.at), RECOVERY_LIMIT):
+            raise Failed(f"{self.task} did not hang")
+        line = self.job.wait_for(lambda: self._named_by() or self.job.ended(), HANG_PATIENCE)
+        if line and line is not True:
+            self.result.named = line.time - self.at
+        if self.job.find(self._started_again(), self.at) is None:
+            self._note("killed by the run")
+            self._signal_task(signal.SIGKILL)
         self._await_replacement()
 
     def _torn(self):
@@ -176,7 +194,7 @@ class _Injection:
         chief = self.job.pid("worker/0")
         processes.send(chief, signal.SIGSTOP)
         processes.wait_until(lambda: processes.state_of(chief) == "T", 10)
-        self.result.note = _damage(self.job, self.fault.random())
+        self._note(_damage(self.job, self.fault.random()))
         self._begin()
         if self.task == "launcher":
             processes.send(self.job.launchers()[0], signal.SIGKILL)
@@ -188,6 +206,9 @@ class _Injection:
             self._await_replacement()
 
     # ---- their parts ----
+
+    def _note(self, text):
+        self.result.note += (", " if self.result.note else "") + text
 
     def _begin(self):
         self.at = time.monotonic()
@@ -201,7 +222,7 @@ class _Injection:
 
     def _await_replacement(self):
         """Waits until the launcher starts the task again, and until all train."""
-        again = re.escape(self.task) + r" \(pid \d+\) .*starting it again"
+        again = self._started_again()
         line = self.job.wait_for(lambda: self.job.find(again, self.at) or self.job.ended(), RECOVERY_LIMIT)
         if line is True:
             raise Failed("the launch has ended")
@@ -209,6 +230,9 @@ class _Injection:
             raise Failed(f"{self.task} was not started again", hang=True)
         self.result.replaced = line.time - self.at
         self._await_training(line.time)
+
+    def _started_again(self):
+        return re.escape(self.task) + r" \(pid \d+\) .*starting it again"
 
     def _await_training(self, start):
         recovered = self.job.wait_for(lambda: self.job.train_after(start) or self.job.ended(), RECOVERY_LIMIT)
@@ -221,14 +245,20 @@ class _Injection:
         self._look_for_name()
         self.result.recovered = recovered - self.at
 
+    def _named_by(self):
+        """Returns the first line of another task, or of the launcher, that names the task."""
+        if self.fault.kind == "disk":
+            return self.job.find(r"could not be written|No space left", self.at)
+        if self.fault.kind == "torn":
+            return self.job.find(r"passing over|passed over", self.at)
+        if self.task == "launcher":
+            return None
+        job, index = self.task.split("/")
+        return self.job.find(rf"\b{self.task} \(pid|/job:{job}/(replica:0/)?task:{index}\b", self.at, without=(self.task,))
+
     def _look_for_name(self):
-        job, index = self.task.split("/") if "/" in self.task else ("", "")
-        pattern = {"disk": r"could not be written|No space left", "torn": r"passing over|passed over"}.get(
-            self.fault.kind, rf"\b{self.task} \(pid|/job:{job}/(replica:0/)?task:{index}\b")
-        if self.task == "launcher" and self.fault.kind != "torn":
-            return
-        line = self.job.find(pattern, self.at, without=() if self.fault.kind in ("disk", "torn") else (self.task,))
-        if line is not None:
+        line = self._named_by()
+        if line is not None and self.result.named is None and self.fault.kind != "hang":
             self.result.named = line.time - self.at
 
     def _count_orphans(self):

@@ -21,6 +21,9 @@ KINDS = {
 # The kinds that need the right to make namespaces.
 NEED_NAMESPACES = ("cut_one_way", "cut_both_ways", "disk")
 
+# The kinds that can come while the tasks start.
+MAY_BE_EARLY = ("kill", "stop", "pause", "port")
+
 # The task of each role. A launcher is no task.
 TASKS = {"ps": ("ps/0", "ps/1"), "chief": ("worker/0",), "worker": ("worker/1",), "launcher": ()}
 
@@ -57,7 +60,8 @@ class Fault:
     job: str
     kind: str
     role: str
-    moment: float  # seconds after the job has begun to train
+    moment: float  # seconds after the job has begun to train; if `early`, seconds after the launch
+    early: bool  # whether the fault comes before the job trains
     mixed: bool  # whether a restored parameter server keeps the others as they are (allow_mixed_steps)
     default_limit: bool  # whether the launcher has its default of --unhealthy_after
     details: int  # the seed of what else is drawn: which of two servers, which bytes
@@ -82,8 +86,9 @@ def fault_of(seed, index, case=None):
         random.Random(f"{seed} round {index // len(CASES)}").shuffle(order)
         case = order[index % len(CASES)]
     draw = random.Random(f"{seed} fault {index}")
-    return Fault(index, *case, moment=draw.uniform(0.0, 3.0), mixed=draw.random() < 0.5, default_limit=draw.random() < 0.2,
-                 details=draw.randrange(2**32))
+    early = case[1] in MAY_BE_EARLY and draw.random() < 0.2
+    return Fault(index, *case, moment=draw.uniform(0.0, 0.3 if early else 3.0), early=early, mixed=draw.random() < 0.5,
+                 default_limit=draw.random() < 0.2, details=draw.randrange(2**32))
 
 
 # The short list has what no other test does under the launcher (docs/reliability.md).
@@ -108,7 +113,7 @@ SHORT = (
 
 def short_plan(seed):
     faults = [fault_of(seed, index, case) for index, case in enumerate(SHORT)]
-    return [dataclasses.replace(fault, default_limit=False) for fault in faults]
+    return [dataclasses.replace(fault, default_limit=False, early=False) for fault in faults]
 
 
 def plan(seed, count, only=None, without=()):
