@@ -163,7 +163,6 @@ class _Injection:
         thief = socket.socket()
         try:
             thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             # The killed process holds the port for some moments; then the launcher's reservation alone has it.
             if processes.wait_until(lambda: _listens(thief, port), 0.5, pause=0.001):
                 self._note("taken for 3 s")

@@ -93,6 +93,7 @@ def fault_of(seed, index, case=None):
 
 # The short list has what no other test does under the launcher (docs/reliability.md).
 SHORT = (
+    ("mirrored", "hang", "worker"),
     ("mirrored", "stop", "worker"),
     ("in_graph", "stop", "worker"),
     ("asynchronous", "pause", "launcher"),
