@@ -1,7 +1,6 @@
 """Injects one fault into a job, and watches what follows: when the fault is named, when training goes on, how it ends."""
 
 import dataclasses
-import os
 import pathlib
 import re
 import signal
@@ -9,11 +8,12 @@ import socket
 import time
 
 import accounts
+import checkpoints
 import processes
 
-START_LIMIT = 60.0  # for a job to train
+START_LIMIT = 120.0  # for a job to train
 RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
-END_LIMIT = 60.0  # for a launch to end after SIGTERM
+END_LIMIT = 120.0  # for a launch to end after SIGTERM
 PAUSE = 8.0  # longer than the silence limit, 4.5 s
 HANG_PATIENCE = 25.0  # an operator waits so long for a line that names a task that hangs
 
@@ -50,11 +50,14 @@ def inject(job, reference):
     except Failed as failure:
         result.problems.append(str(failure))
         result.hang = failure.hang
+    except (OSError, RuntimeError, ValueError) as error:
+        result.problems.append(f"the fault could not be injected: {error!r}")
+    finally:
+        job.close()
     result.losses = job.losses()
     if result.losses.healthy:
         result.problems.append(f"{result.losses.healthy} steps of a healthy parameter server are lost")
     result.log = job.log()
-    job.close()
     return result
 
 
@@ -145,15 +148,15 @@ class _Injection:
         ballast = pathlib.Path(self.job.disk()) / "ballast"
         for _ in range(2):
             full = time.monotonic()
-            _fill(ballast)
+            checkpoints.fill(ballast)
             if not self.job.mirrored() and not self.job.wait_for(lambda: self.job.train_after(full), RECOVERY_LIMIT):
                 raise Failed("no steps while the disk is full", hang=True)
             time.sleep(3)
             ballast.unlink()
             free = time.monotonic()
             self._await_training(free)
-            before = _newest(self.job)
-            if not processes.wait_until(lambda: _newest(self.job) != before or self.job.ended(), 30):
+            before = checkpoints.newest(self.job)
+            if not processes.wait_until(lambda: checkpoints.newest(self.job) != before or self.job.ended(), 30):
                 raise Failed("no checkpoint after the disk had space again")
 
     def _port(self):
@@ -193,7 +196,7 @@ class _Injection:
         chief = self.job.pid("worker/0")
         processes.send(chief, signal.SIGSTOP)
         processes.wait_until(lambda: processes.state_of(chief) == "T", 10)
-        self._note(_damage(self.job, self.fault.random()))
+        self._note(checkpoints.damage(self.job, self.fault.random()))
         self._begin()
         if self.task == "launcher":
             processes.send(self.job.launchers()[0], signal.SIGKILL)
@@ -295,49 +298,10 @@ def _check_last_checkpoint(job):
     """SIGTERM lets the chief save: nothing of an in-graph training comes after its last step."""
     if job.fault.job != "in_graph" or job.fault.kind == "disk" or job.fault.mixed:
         return
-    saved = int(_newest(job).rpartition("-")[2])
+    saved = int(checkpoints.newest(job).rpartition("-")[2])
     last = job.acks("worker/0")[-1][1]
     if saved != last:
         raise Failed(f"the last checkpoint is of step {saved}; the last step was {last}")
-
-
-def _newest(job):
-    """Returns the name of the newest checkpoint. The name of a backup stays the same, so its time is added."""
-    folder = pathlib.Path(job.disk())
-    try:
-        if job.mirrored():
-            return f"latest.weights.h5 {os.stat(folder / 'latest.weights.h5').st_mtime_ns}"
-        match = re.search(r'^model_checkpoint_path: "(.*)"', (folder / "checkpoint").read_text(), re.M)
-        return match[1] if match else ""
-    except OSError:
-        return ""
-
-
-def _damage(job, draw):
-    """Cuts the newest checkpoint, or flips a bit of it. Returns what was done."""
-    folder = pathlib.Path(job.disk())
-    name = _newest(job)
-    files = [folder / "latest.weights.h5"] if job.mirrored() else sorted(folder.glob(os.path.basename(name) + ".*[0-9x]"))
-    if not name or not files:
-        raise Failed("there was no checkpoint to damage")
-    path = draw.choice(files)
-    content = bytearray(path.read_bytes())
-    if draw.random() < 0.5:
-        path.write_bytes(content[:len(content) // 2])
-        return f"half of {path.suffix} is missing"
-    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-    path.write_bytes(content)
-    return f"one bit of {path.suffix}"
-
-
-def _fill(path):
-    with open(path, "wb", buffering=0) as file:
-        for size in (65536, 1024, 1):
-            try:
-                while True:
-                    file.write(b"x" * size)
-            except OSError:
-                pass
 
 
 def _listens(thief, port):

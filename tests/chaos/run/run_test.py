@@ -6,6 +6,7 @@ import types
 import unittest
 
 import accounts
+import checkpoints
 import faults
 import plan
 import report
@@ -72,7 +73,7 @@ class DamageTest(unittest.TestCase):
                         path.write_bytes(before[path])
                 job = types.SimpleNamespace(disk=lambda: name, mirrored=lambda: False)
                 fault = plan.fault_of(seed, 0)
-                self.assertTrue(faults._damage(job, fault.random()))
+                self.assertTrue(checkpoints.damage(job, fault.random()))
                 changed = [path.name for path, bytes_before in before.items() if path.read_bytes() != bytes_before]
                 self.assertEqual(len(changed), 1)
                 self.assertTrue(changed[0].startswith("model.ckpt-20."), changed)
