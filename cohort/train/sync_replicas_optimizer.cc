@@ -9,6 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/device_name.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
@@ -53,12 +54,23 @@ Node* SyncReplicasOptimizer::Minimize(Output loss, const ops::Variable& global_s
   return ApplyGradients(ComputeGradients(loss, variables), global_step);
 }
 
-void SyncReplicasOptimizer::MakeLocalStep(Graph& graph) {
+// If one parameter server has all accumulators and the queue of tokens, it keeps the local step of each worker, too.
+// Then neither the step nor the token travels. Otherwise the worker keeps it, so that it travels with the gradients.
+void SyncReplicasOptimizer::MakeLocalStep(const std::vector<GradientAndVariable>& gradients) {
+  const Node& server = *parts_->global_step.handle().node;
+  Graph& graph = server.graph();
   const Node* anchor = ops::NoOp(graph, options_.name + "/local_anchor");
-  const ColocateWith beside(graph, *anchor);
+  const DeviceName worker = DeviceName::Parse(anchor->device());
+  const bool one_server = std::all_of(gradients.begin(), gradients.end(), [&server](const GradientAndVariable& pair) {
+    return !pair.gradient.exists() || pair.variable.handle().node->device() == server.device();
+  });
+  const bool on_server = one_server && worker.job && worker.task;
+  const ColocateWith beside(graph, on_server ? server : *anchor);
   const NameScope root(graph, "");
   VariableRequest request;
-  request.name = graph.UniqueName("sync_rep_local_step");
+  // Variables of different workers on one server need different names.
+  request.name = graph.UniqueName(on_server ? StrCat("sync_rep_local_step/", *worker.job, "_", *worker.task)
+                                            : "sync_rep_local_step");
   request.dtype = DType::kInt64;
   request.trainable = false;
   request.local = true;
@@ -68,7 +80,7 @@ void SyncReplicasOptimizer::MakeLocalStep(Graph& graph) {
   parts_->local_step = ops::Variable(ops::MakeVariable(graph, request));
 }
 
-// The local step is read after the worker's gradients, so that all of them travel in one message.
+// A local step of the worker is read after its gradients, so that all of them travel in one message.
 Output SyncReplicasOptimizer::ReadLocalStep(const std::vector<GradientAndVariable>& gradients) const {
   const Node& handle = *parts_->local_step.handle().node;
   std::vector<Node*> beside;
@@ -115,7 +127,7 @@ Node* SyncReplicasOptimizer::ApplyGradients(const std::vector<GradientAndVariabl
   AddTrainingSetting(graph, "SyncReplicasOptimizer's staleness", options_.staleness);
   AddTrainingSetting(graph, "SyncReplicasOptimizer's replicas_to_aggregate", options_.replicas_to_aggregate);
   AddTrainingSetting(graph, "SyncReplicasOptimizer's total_num_replicas", total_num_replicas_);
-  MakeLocalStep(global_step.graph());
+  MakeLocalStep(gradients);
   return options_.staleness == 0 ? ApplyMeans(gradients) : ApplyOnArrival(gradients);
 }
 

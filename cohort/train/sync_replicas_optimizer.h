@@ -57,8 +57,10 @@ class COHORT_EXPORT SyncReplicasOptimizer {
   std::vector<GradientAndVariable> ComputeGradients(Output loss,
                                                     const std::vector<ops::Variable>& variables = {}) const;
   // Adds the nodes of a worker's step, and those of the chief. Returns the last node of a worker's step. The
-  // accumulator of each variable is on the variable's device; the queue of tokens is beside the global step; the local
-  // variable "sync_rep_local_step" is on the device that the scopes give to a NoOp, which is the worker's. Throws
+  // accumulator of each variable is on the variable's device, and the queue of tokens is beside the global step. The
+  // worker is the device that the scopes give to a NoOp. If the global step and all variables are on one device, and
+  // the worker's device names its task, the local step is beside the global step, as the local variable
+  // "sync_rep_local_step/worker_1". Otherwise it is on the worker, as "sync_rep_local_step". Throws
   // FailedPreconditionError if it was called before, and InvalidArgumentError if `global_step` is not valid ("Global
   // step is required to check staleness"). Throws what Optimizer::ApplyGradients throws.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step);
@@ -91,7 +93,7 @@ class COHORT_EXPORT SyncReplicasOptimizer {
   Output ReadLocalStep(const std::vector<GradientAndVariable>& gradients) const;
   // Returns the accumulated mean of a gradient, and adds the node that accumulates it to `applied`.
   Gradient Accumulate(const GradientAndVariable& pair, Output local_step, std::vector<Node*>* applied);
-  void MakeLocalStep(Graph& graph);
+  void MakeLocalStep(const std::vector<GradientAndVariable>& gradients);
   const SyncReplicasParts& parts() const;
   // Throws FailedPreconditionError with a staleness other than 0.
   const SyncReplicasParts& synchronous_parts() const;

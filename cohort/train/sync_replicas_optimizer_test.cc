@@ -125,21 +125,26 @@ TEST(SyncReplicasTest, AnUpdateIsTheMeanOfAllWorkersGradients) {
 }
 
 // Each edge between a worker and a parameter server is a message of its own, unless it comes together with others. So
-// the local step travels with the gradient, and the end of the step waits for the token only.
+// one parameter server keeps the local step. With several of them the local step travels with the gradient.
 TEST(SyncReplicasTest, AStepHasNoMessagesThatItDoesNotNeed) {
-  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
-  const SyncWorker worker(&cluster, 1, {.replicas_to_aggregate = 2});
-  EXPECT_THAT(worker.train->control_inputs(), ElementsAre());
-  int applied = 0;
-  for (const auto& node : worker.graph.nodes()) {
-    if (node->op().name() != "ResourceAccumulatorApplyGradient") continue;
-    ++applied;
-    const Node* local_step = node->inputs().at(1).node;
-    const Node* gradient = node->inputs().at(2).node;
-    EXPECT_EQ(local_step->device(), "/job:worker/task:1");
-    EXPECT_THAT(local_step->control_inputs(), ElementsAre(gradient));
+  for (const int servers : {1, 2}) {
+    LocalCluster cluster({{"ps", servers}, {"worker", 2}});
+    const SyncWorker worker(&cluster, 1, {.replicas_to_aggregate = 2});
+    const std::string place = servers == 1 ? "/job:ps/task:0" : "/job:worker/task:1";
+    EXPECT_EQ(worker.train->device(), place);
+    EXPECT_THAT(worker.train->control_inputs(), ElementsAre());
+    int applied = 0;
+    for (const auto& node : worker.graph.nodes()) {
+      if (node->op().name() != "ResourceAccumulatorApplyGradient") continue;
+      ++applied;
+      const Node* local_step = node->inputs().at(1).node;
+      const Node* gradient = node->inputs().at(2).node;
+      EXPECT_EQ(local_step->device(), place);
+      if (servers == 1) EXPECT_THAT(local_step->control_inputs(), ElementsAre());
+      if (servers == 2) EXPECT_THAT(local_step->control_inputs(), ElementsAre(gradient));
+    }
+    EXPECT_EQ(applied, 1);
   }
-  EXPECT_EQ(applied, 1);
 }
 
 TEST(SyncReplicasTest, ABackupWorkersGradientIsStale) {

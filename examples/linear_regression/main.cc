@@ -106,7 +106,7 @@ Lane MakeSynchronousLane(Model& model, const examples::Task& task, train::Optimi
   model.sync_hook = sync.MakeSessionRunHook(task.is_chief());
   model.sync_hook->Begin(model.graph);
   const ControlDependencies after(model.graph, {lane.train});
-  lane.step_after = sync.local_step().Read();  // the step of the mean; it is on the worker, so no message is needed
+  lane.step_after = sync.local_step().Read();  // the step of the mean; it needs no message of its own
   lane.replicas = {std::move(replica)};
   return lane;
 }
