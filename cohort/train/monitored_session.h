@@ -75,8 +75,6 @@ class COHORT_EXPORT SessionCreator {
 
  protected:
   SessionManagerOptions Waits();
-  // Returns the name of this process for errors: that of its server's task, if it has one.
-  std::string TaskName() const;
   // Remembers the marker and the restored step of a new session, and returns the session.
   std::unique_ptr<Session> Keep(PreparedSession prepared);
   int64_t seen_step() const { return seen_step_; }  // -1: none

@@ -20,26 +20,16 @@ SessionCreator::SessionCreator(Graph& graph, SessionCreatorOptions options) : op
   options_.config.connect_timeout = std::min(options_.config.connect_timeout, options_.max_wait);
   if (options_.master.empty()) return;  // without a master no variable outlives its session
   marker_ = TrainingMarker(graph);
-  if (marker_.valid()) record_ = std::make_unique<TrainingRecord>(graph, marker_.device());
+  if (marker_.valid()) record_ = std::make_unique<TrainingRecord>(graph, marker_.device(), "monitored session");
 }
 
 SessionCreator::~SessionCreator() = default;
-
-std::string SessionCreator::TaskName() const {
-  const Server* server = options_.server;
-  if (server == nullptr) return StrCat("the client of ", options_.master);
-  return StrCat("/job:", server->job(), "/task:", server->task());
-}
 
 SessionManagerOptions SessionCreator::Waits() {
   SessionManagerOptions waits{.max_wait = options_.max_wait};
   if (record_ != nullptr) {
     waits.marker = &marker_;
-    waits.session_is_ready = [this](Session& session) { return record_->AgreesWithChief(session, TaskName()); };
-    waits.lead = [this](Session& session, bool holds_this_training) {
-      if (holds_this_training) record_->CheckAgainstPredecessor(session, TaskName());
-      record_->Hold(session, TaskName(), options_.chief_wait);
-    };
+    record_->Guard(&waits, NameInTraining(options_.server, options_.master), options_.chief_wait);
   }
   if (options_.server == nullptr) return waits;
   waits.check_chief = [server = options_.server] {

@@ -55,6 +55,7 @@ Supervisor::Supervisor(Graph& graph, const SupervisorOptions& options)
   }
   if (!options_.is_chief) CheckDevicesOfVariables(graph, "supervisor");
   if (SharesVariables(graph)) marker_ = TrainingMarker(graph);
+  if (marker_.valid()) record_ = std::make_unique<TrainingRecord>(graph, marker_.device(), "supervisor");
   scaffold_.Finalize(graph_, writes());
 }
 
@@ -64,6 +65,9 @@ std::unique_ptr<Session> Supervisor::PrepareSession(const std::string& target, c
   SessionManagerOptions waits{.recovery_wait = options_.recovery_wait, .max_wait = options_.max_wait};
   if (options_.server != nullptr) waits.check_chief = [server = options_.server] { server->ThrowIfChiefIsLost(); };
   if (marker_.valid()) waits.marker = &marker_;
+  if (record_ != nullptr && !target.empty()) {  // without a target no other session shares the variables
+    record_->Guard(&waits, NameInTraining(options_.server, target), options_.chief_wait);
+  }
   const SessionManager manager(graph_, scaffold_, coordinator_, waits);
   if (!options_.is_chief) return manager.WaitForSession(target, config).session;
   PreparedSession prepared = manager.PrepareSession(target, config,

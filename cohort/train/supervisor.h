@@ -68,12 +68,16 @@ struct COHORT_EXPORT SupervisorOptions {
   // true: if a parameter server was started again alone, restore only its variables. The others go on with the values
   // that they have, which are of a later step. false: all variables go back to the newest checkpoint together.
   bool allow_mixed_steps = false;
+  // A chief waits so long for another session that leads the same training, such as that of a process that was just
+  // killed. It should be longer than the servers' silence_limit.
+  std::chrono::milliseconds chief_wait = std::chrono::seconds(30);
   // This process's server, or null. Not owned; it must outlive the supervisor. After a session without errors the chief
   // calls the server's AnnounceDone. A worker that waits for the chief asks the server whether the chief is lost.
   Server* server = nullptr;
 };
 
 class ManagedSession;
+class TrainingRecord;
 
 // Supervises one program. The program owns it. One thread calls managed_session and Stop, and ends the ManagedSession.
 // The other functions are thread-safe, except that no thread may call SummaryComputed while a ManagedSession is made or
@@ -101,7 +105,12 @@ class COHORT_EXPORT Supervisor {
   // restore. For another worker, throws also
   // - DeadlineExceededError, with the names of variables that have no value, if the wait takes longer than max_wait;
   // - UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
-  // - CancelledError if RequestStop is called during the wait.
+  // - CancelledError if RequestStop is called during the wait;
+  // - InvalidArgumentError, with both values and both tasks, if its trained variables, or the numbers of a
+  //   SyncReplicasOptimizer, are not those of the chief.
+  // Only one session at a time leads a training on a cluster. The chief throws AlreadyExistsError, with both tasks, if
+  // another one does so for longer than chief_wait. It throws InvalidArgumentError, with both values, if the parameter
+  // servers hold this training as an earlier chief has described it, and it differs.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
   // Returns true after RequestStop, after a service has failed, and after SIGTERM (see StopSignal).
@@ -141,7 +150,8 @@ class COHORT_EXPORT Supervisor {
   std::atomic<bool> stopped_by_signal_ = false;
   std::optional<StopSignal> stop_signal_;  // while there is a session
   Scaffold scaffold_;
-  TrainingMarker marker_;  // not valid if no variable has a device
+  TrainingMarker marker_;                   // not valid if no variable has a device
+  std::unique_ptr<TrainingRecord> record_;  // null if the marker is not valid
   std::unique_ptr<EventWriter> writer_;
   mutable Mutex mu_;
   std::string last_checkpoint_ COHORT_GUARDED_BY(mu_);

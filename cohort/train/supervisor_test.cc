@@ -21,6 +21,7 @@
 #include "cohort/summary/summary.h"
 #include "cohort/train/device_setter.h"
 #include "cohort/train/optimizer.h"
+#include "cohort/train/session/training_record.h"
 #include "tests/cluster/local_cluster.h"
 
 namespace cohort::train {
@@ -28,6 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using cohort::testing::LocalCluster;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -374,6 +376,49 @@ TEST_F(SupervisorTest, TheChiefSaysWhenTrainingIsDone) {
     model.Train(*session);
   }
   ps.join();  // the test's time limit is its deadline
+}
+
+TEST_F(SupervisorTest, ASecondChiefIsRefusedByTheNameOfTheFirst) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  Model model(Replica(cluster, 0));
+  Supervisor supervisor(model.graph, {.server = &cluster.server("worker", 0)});
+  ManagedSession first = supervisor.managed_session(cluster.target("worker", 0));
+  model.Train(*first);
+  Model other(Replica(cluster, 1));
+  Supervisor second(
+      other.graph,
+      {.is_chief = true, .chief_wait = std::chrono::milliseconds(300), .server = &cluster.server("worker", 1)});
+  EXPECT_THAT(ErrorOf([&] { const ManagedSession session = second.managed_session(cluster.target("worker", 1)); }),
+              AllOf(HasSubstr("AlreadyExists: [supervisor] expected one chief"), HasSubstr("/job:worker/task:0"),
+                    HasSubstr("/job:worker/task:1")));
+  EXPECT_EQ(model.Train(*first), 2) << "the first one was not disturbed";
+  first.Close();
+  // When it has ended, there may be another one.
+  ManagedSession next = second.managed_session(cluster.target("worker", 1));
+  other.Train(*next);
+  next.Close();
+}
+
+TEST_F(SupervisorTest, AWorkerWithOtherNumbersIsRefused) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 2}});
+  Model model(Replica(cluster, 0));
+  AddTrainingSetting(model.graph, "the number of replicas", 2);
+  Supervisor supervisor(model.graph, {.server = &cluster.server("worker", 0)});
+  ManagedSession chief = supervisor.managed_session(cluster.target("worker", 0));
+  for (const int number : {3, 2}) {
+    Model of_worker(Replica(cluster, 1));
+    AddTrainingSetting(of_worker.graph, "the number of replicas", number);
+    Supervisor worker(of_worker.graph, {.is_chief = false, .server = &cluster.server("worker", 1)});
+    const auto begin = [&] { worker.managed_session(cluster.target("worker", 1)).Close(); };
+    if (number == 2) {
+      begin();
+      continue;
+    }
+    EXPECT_THAT(ErrorOf(begin), AllOf(HasSubstr("InvalidArgument: [supervisor] expected the same training"),
+                                      HasSubstr("the number of replicas is 3 in /job:worker/task:1 and 2 in the chief "
+                                                "(/job:worker/task:0)")));
+  }
+  chief.Close();
 }
 
 TEST_F(SupervisorTest, AShardedSaveIsWrittenByEachParameterServer) {

@@ -97,7 +97,13 @@ void CheckDevicesOfVariables(const Graph& graph, const std::string& component) {
              "servers"));
 }
 
-TrainingRecord::TrainingRecord(Graph& graph, const std::string& device) : graph_(graph) {
+std::string NameInTraining(const Server* server, const std::string& master) {
+  return server == nullptr ? StrCat("the client of ", master)
+                           : StrCat("/job:", server->job(), "/task:", server->task());
+}
+
+TrainingRecord::TrainingRecord(Graph& graph, const std::string& device, std::string component)
+    : graph_(graph), component_(std::move(component)) {
   const ControlDependencies none(graph, nullptr);
   const DeviceScope on_device(graph, device);
   const NameScope scope(graph, "training_record");
@@ -108,6 +114,15 @@ TrainingRecord::TrainingRecord(Graph& graph, const std::string& device) : graph_
   text_ = ops::ChiefRecordRead(record, "read");
 }
 
+void TrainingRecord::Guard(SessionManagerOptions* options, const std::string& task,
+                           std::chrono::milliseconds chief_wait) const {
+  options->session_is_ready = [this, task](Session& session) { return AgreesWithChief(session, task); };
+  options->lead = [this, task, chief_wait](Session& session, bool holds_this_training) {
+    if (holds_this_training) CheckAgainstPredecessor(session, task);
+    Hold(session, task, chief_wait);
+  };
+}
+
 void TrainingRecord::Hold(Session& session, const std::string& task, std::chrono::milliseconds wait) const {
   try {
     session.Run({{holder_, Tensor::Scalar(task)}, {description_, Tensor::Scalar(DescribeTraining(graph_))}}, {},
@@ -116,7 +131,7 @@ void TrainingRecord::Hold(Session& session, const std::string& task, std::chrono
     const std::string holder = session.Run(text_.holder).scalar<std::string>();
     if (holder.empty()) throw;
     throw AlreadyExistsError(
-        StrCat("[monitored session] expected one chief; ", task, " has is_chief = true, and so has ", holder,
+        StrCat("[", component_, "] expected one chief; ", task, " has is_chief = true, and so has ", holder,
                ", whose session is open since before ", SecondsOf(wait), " s; set is_chief in one of them only"));
   }
 }
@@ -134,8 +149,8 @@ TrainingRecord::Found TrainingRecord::Compare(Session& session, const std::strin
 bool TrainingRecord::AgreesWithChief(Session& session, const std::string& task) const {
   const Found found = Compare(session, task);
   if (found.difference && !found.holder.empty()) {
-    throw InvalidArgumentError(StrCat("[monitored session] expected the same training in all tasks; ",
-                                      *found.difference, "; start all tasks with the same program and options"));
+    throw InvalidArgumentError(StrCat("[", component_, "] expected the same training in all tasks; ", *found.difference,
+                                      "; start all tasks with the same program and options"));
   }
   return !found.difference;
 }
@@ -144,7 +159,7 @@ void TrainingRecord::CheckAgainstPredecessor(Session& session, const std::string
   const Found found = Compare(session, task);
   if (!found.difference) return;
   throw InvalidArgumentError(
-      StrCat("[monitored session] expected to continue the training that the parameter servers hold; ",
+      StrCat("[", component_, "] expected to continue the training that the parameter servers hold; ",
              *found.difference, "; to change this, start the parameter servers and all workers again. The chief then ",
              "restores the newest checkpoint"));
 }

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 
+#include "cohort/cluster/server.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/step_clock.h"
 #include "cohort/runtime/session.h"
+#include "cohort/train/session_manager.h"
 
 namespace cohort::train {
 
@@ -31,11 +33,22 @@ std::optional<std::string> DifferenceOfTrainings(const std::string& worker, cons
 // them.
 void CheckDevicesOfVariables(const Graph& graph, const std::string& component);
 
-// The nodes of a chief record (ops::ChiefRecord) on the device of the global step. A SessionCreator owns it.
+// Returns the name under which a session takes part in a training: that of the server's task or, without a server, that
+// of a client of `master`.
+std::string NameInTraining(const Server* server, const std::string& master);
+
+// The nodes of a chief record (ops::ChiefRecord) on the device of the global step. A SessionCreator or a Supervisor
+// owns it.
 class TrainingRecord {
  public:
-  // Adds the nodes to the graph, on `device`, which must be the same for all sessions of the training.
-  TrainingRecord(Graph& graph, const std::string& device);
+  // Adds the nodes to the graph, on `device`, which must be the same for all sessions of the training. Errors begin
+  // with `component`.
+  TrainingRecord(Graph& graph, const std::string& device, std::string component);
+
+  // Makes a SessionManager with these options hold the record (for the chief) or compare with it (for the other
+  // workers), as the functions below do. `task` names the session's task in errors. The record must outlive the
+  // manager.
+  void Guard(SessionManagerOptions* options, const std::string& task, std::chrono::milliseconds chief_wait) const;
 
   // For the chief. Takes the record for the session, and writes the description into it. Waits at most `wait` for the
   // session that holds the record; afterwards throws AlreadyExistsError, which names its task. Throws what the session
@@ -59,6 +72,7 @@ class TrainingRecord {
   Found Compare(Session& session, const std::string& task) const;
 
   const Graph& graph_;
+  const std::string component_;
   Output holder_;       // string [], fed
   Output description_;  // string [], fed
   Node* hold_ = nullptr;
