@@ -1,5 +1,6 @@
 #include "cohort/data/graph_iterator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -32,17 +33,34 @@ NodeBuilder WithSpec(NodeBuilder builder, const ElementSpec& spec) {
   return builder;
 }
 
-// Adds the dataset's node. `tensors` are the values of serialized.tensors, in order.
-Output AddDataset(Graph& graph, const SerializedDataset& serialized, const std::vector<Output>& tensors,
-                  const ElementSpec& spec) {
+// Returns the values of the inputs of the dataset's node: the description, the hashes of the tensors, and the tensors.
+// The tensors are ordered by dtype, so that the dtypes of the inputs depend on the kinds of tensors alone.
+std::vector<Tensor> InputsOfDataset(const SerializedDataset& serialized) {
+  std::vector<std::pair<uint64_t, Tensor>> tensors(serialized.tensors.begin(), serialized.tensors.end());
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const auto& a, const auto& b) { return a.second.dtype() < b.second.dtype(); });
   std::vector<int64_t> hashes;
-  for (const auto& [hash, tensor] : serialized.tensors) hashes.push_back(static_cast<int64_t>(hash));
+  for (const auto& [hash, tensor] : tensors) hashes.push_back(static_cast<int64_t>(hash));
+  std::vector<Tensor> values = {Tensor::Scalar(serialized.description), Tensor::Vector(hashes)};
+  for (const auto& [hash, tensor] : tensors) values.push_back(tensor);
+  return values;
+}
+
+// Adds the dataset's node. `inputs` have the values of InputsOfDataset.
+Output AddDataset(Graph& graph, const std::vector<Output>& inputs, const ElementSpec& spec) {
   return WithSpec(graph.Op("DatasetFromDescription"), spec)
       .Name("Dataset")
-      .Inputs(tensors)
-      .Attr("hashes", hashes)
-      .Attr("description", serialized.description)
+      .Input(inputs.at(0))
+      .Input(inputs.at(1))
+      .Inputs({inputs.begin() + 2, inputs.end()})
       .Finish1();
+}
+
+// Returns whether the initializer's nodes can be fed with these values.
+bool Takes(const GraphIteratorInitializer& initializer, const std::vector<Tensor>& values) {
+  return initializer.node != nullptr &&
+         std::equal(initializer.feeds.begin(), initializer.feeds.end(), values.begin(), values.end(),
+                    [](const auto& feed, const Tensor& value) { return feed.first.dtype() == value.dtype(); });
 }
 
 std::vector<Output> OutputsOf(Node* node) {
@@ -98,16 +116,21 @@ GraphIteratorInitializer GraphIterator::MakeInitializer(const Dataset& dataset,
   GraphIteratorInitializer made;
   made.description = serialized.description;
   for (const auto& [hash, tensor] : serialized.tensors) made.description += StrCat(" ", hash);
-  if (known.node != nullptr && known.description == made.description) return known;
+  const std::vector<Tensor> values = InputsOfDataset(serialized);
+  if (Takes(known, values)) {
+    made.node = known.node;
+    for (size_t i = 0; i < values.size(); ++i) made.feeds.emplace_back(known.feeds[i].first, values[i]);
+    return made;
+  }
   const ControlDependencies none(graph, nullptr);
   const NameScope inside(graph, handle_.node->name() + "/");
   const ColocateWith beside(graph, *handle_.node);
-  std::vector<Output> tensors;
-  for (const auto& [hash, tensor] : serialized.tensors) {
-    tensors.push_back(ops::Placeholder(graph, tensor.dtype(), tensor.shape(), "tensor"));
-    made.feeds.emplace_back(tensors.back(), tensor);
+  std::vector<Output> inputs;
+  for (const Tensor& value : values) {
+    inputs.push_back(ops::Placeholder(graph, value.dtype(), Shape::UnknownRank(), "dataset_part"));
+    made.feeds.emplace_back(inputs.back(), value);
   }
-  const Output source = AddDataset(graph, serialized, tensors, dataset.element_spec());
+  const Output source = AddDataset(graph, inputs, spec_);
   made.node = graph.Op("MakeIterator").Input(source).Input(handle_).Finish();
   return made;
 }
@@ -146,9 +169,9 @@ GraphIterator MakeGraphIterator(Graph& graph, const Dataset& dataset, const Grap
   Node* handle = AddIterator(graph, spec, options).handle().node;
   const NameScope inside(graph, handle->name() + "/");
   const ColocateWith beside(graph, *handle);
-  std::vector<Output> tensors;
-  for (const auto& [hash, tensor] : serialized.tensors) tensors.push_back(ops::Const(graph, tensor, "tensor"));
-  const Output source = AddDataset(graph, serialized, tensors, spec);
+  std::vector<Output> inputs;
+  for (const Tensor& value : InputsOfDataset(serialized)) inputs.push_back(ops::Const(graph, value, "dataset_part"));
+  const Output source = AddDataset(graph, inputs, spec);
   Node* initializer = graph.Op("MakeIterator").Input(source).Input(handle->output(0)).Finish();
   ops::AddLocalInitializer(initializer);
   graph.AddToCollection(kIterators, handle->output(0));

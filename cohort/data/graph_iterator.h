@@ -53,7 +53,7 @@ COHORT_EXPORT GraphOptional OptionalNone(Graph& graph, const ElementSpec& spec, 
 // Nodes that put an iterator at the start of a dataset, and the values to feed when they run.
 struct COHORT_EXPORT GraphIteratorInitializer {
   Node* node = nullptr;
-  std::vector<std::pair<Output, Tensor>> feeds;  // the tensors inside of the dataset
+  std::vector<std::pair<Output, Tensor>> feeds;  // the dataset: its description, then the tensors inside of it
   // What the dataset is, without the bytes of its tensors. Equal texts mean equal datasets.
   std::string description;
 };
@@ -80,9 +80,10 @@ class COHORT_EXPORT GraphIterator {
   Node* initializer() const { return initializer_; }
   const ElementSpec& element_spec() const { return spec_; }
   // Adds an initializer for another dataset with elements of this iterator's spec (TensorFlow's
-  // Iterator.make_initializer). The dataset's tensors are fed to it, and are no part of the graph. It is not a local
-  // initializer. If `known`, an initializer of this iterator, is for an equal dataset, adds nothing and returns it.
-  // Throws what MakeGraphIterator throws, and InvalidArgumentError if the elements do not fit the spec.
+  // Iterator.make_initializer). The dataset is fed to it, and is no part of the graph. It is not a local initializer.
+  // If `known`, an initializer of this iterator, was made for a dataset with as many tensors of the same dtypes, adds
+  // no nodes: the result has the nodes of `known` and other feeds. Throws what MakeGraphIterator throws, and
+  // InvalidArgumentError if the elements do not fit the spec.
   GraphIteratorInitializer MakeInitializer(const Dataset& dataset, const GraphIteratorInitializer& known = {}) const;
 
   // Adds a node that puts the iterator at the start of the dataset that it got from the initializer that ran last. The

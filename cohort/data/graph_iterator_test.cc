@@ -313,10 +313,10 @@ TEST_F(GraphIteratorTest, ADatasetOfOtherElementsIsRefused) {
 
 TEST_F(GraphIteratorTest, ASourceThatCannotBeOpenedFailsTheStepByName) {
   Node* bad = graph_.Op("DatasetFromDescription")
+                  .Input(ops::Const(graph_, Tensor::Scalar(std::string("no dataset"))))
+                  .Input(ops::Const(graph_, std::vector<int64_t>{}))
                   .Inputs({})
                   .Attr("Ttensors", std::vector<DType>{})
-                  .Attr("hashes", std::vector<int64_t>{})
-                  .Attr("description", "no dataset")
                   .Attr("output_types", std::vector<DType>{DType::kInt64})
                   .Attr("output_shapes", std::vector<Shape>{Shape()})
                   .Finish();
@@ -330,6 +330,47 @@ TEST_F(GraphIteratorTest, ASourceThatCannotBeOpenedFailsTheStepByName) {
   EXPECT_THAT(ErrorOf([&] { session.Run(init); }), HasSubstr("MakeIterator"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(list_as_dataset); }),
               HasSubstr("expected a dataset; got an optional without a value"));
+  Node* without_tensor = graph_.Op("DatasetFromDescription")
+                             .Input(ops::Const(graph_, Tensor::Scalar(std::string("no dataset"))))
+                             .Input(ops::Const(graph_, std::vector<int64_t>{17}))
+                             .Inputs({})
+                             .Attr("Ttensors", std::vector<DType>{})
+                             .Attr("output_types", std::vector<DType>{DType::kInt64})
+                             .Attr("output_shapes", std::vector<Shape>{Shape()})
+                             .Finish();
+  Node* lacks_tensor = graph_.Op("MakeIterator").Input(without_tensor->output(0)).Input(iterator.handle()).Finish();
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run(lacks_tensor); }),
+              HasSubstr("one hash for each of 0 tensors; got shapes [] and [1]"));
+}
+
+// A dataset that differs in its stages, seeds or tensors is fed to the nodes of the one before.
+TEST_F(GraphIteratorTest, AFurtherInitializerAddsNodesOnlyForTensorsOfOtherDtypes) {
+  const Dataset numbers = Dataset::FromTensorSlices({Tensor::Vector<int64_t>({1, 2, 3})});
+  const GraphIterator iterator = MakeGraphIterator(graph_, numbers.element_spec());
+  const Output next = iterator.GetNext()[0];
+  const GraphIteratorInitializer first = iterator.MakeInitializer(numbers);
+  const int nodes = graph_.num_nodes();
+  const GraphIteratorInitializer second =
+      iterator.MakeInitializer(Dataset::FromTensorSlices({Tensor::Vector<int64_t>({7})}).Repeat(2), first);
+  EXPECT_EQ(graph_.num_nodes(), nodes);
+  EXPECT_EQ(second.node, first.node);
+  EXPECT_NE(second.description, first.description);
+  const GraphIteratorInitializer without_tensor = iterator.MakeInitializer(Dataset::Range(3), first);
+  EXPECT_NE(without_tensor.node, first.node);
+  Session session(graph_);
+  const auto sum = [&](const GraphIteratorInitializer& initializer) {
+    session.Run(initializer.feeds, {}, {initializer.node});
+    int64_t total = 0;
+    try {
+      for (;;) total += Take(session, next);
+    } catch (const OutOfRangeError&) {
+    }
+    return total;
+  };
+  EXPECT_EQ(sum(first), 6);
+  EXPECT_EQ(sum(second), 14);
+  EXPECT_EQ(sum(without_tensor), 3);
+  EXPECT_EQ(sum(first), 6);
 }
 
 TEST_F(GraphIteratorTest, AGraphDefKeepsTheIterator) {

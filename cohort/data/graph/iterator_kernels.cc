@@ -52,19 +52,21 @@ void SetComponents(KernelContext& ctx, Element element) {
 
 class DatasetKernel final : public OpKernel {
  public:
-  explicit DatasetKernel(const KernelConstruction& c)
-      : description_(c.attr<std::string>("description")), hashes_(c.attr<std::vector<int64_t>>("hashes")) {}
+  explicit DatasetKernel(const KernelConstruction&) {}
   void Compute(KernelContext& ctx) override {
-    SerializedDataset dataset{description_, {}};
-    for (size_t i = 0; i < hashes_.size(); ++i) {
-      dataset.tensors.emplace(static_cast<uint64_t>(hashes_[i]), ctx.input(static_cast<int>(i)));
+    const Tensor& description = ctx.input(0);
+    const Tensor& hashes = ctx.input(1);
+    const int tensors = ctx.num_inputs() - 2;
+    if (description.shape() != Shape() || hashes.shape() != Shape{tensors}) {
+      throw InvalidArgumentError(StrCat("[iterator] expected a scalar description and one hash for each of ", tensors,
+                                        " tensors; got shapes ", description.shape(), " and ", hashes.shape()));
+    }
+    SerializedDataset dataset{description.scalar<std::string>(), {}};
+    for (int i = 0; i < tensors; ++i) {
+      dataset.tensors.emplace(static_cast<uint64_t>(hashes.data<int64_t>()[i]), ctx.input(i + 2));
     }
     ctx.SetOutput(0, MakeVariant(DatasetValue(std::move(dataset))));
   }
-
- private:
-  const std::string description_;
-  const std::vector<int64_t> hashes_;
 };
 
 // Keeps the handle, and looks up the iterator again only after a Clear of the ResourceManager.

@@ -30,19 +30,12 @@ OpDef WithSpec(OpDef def) {
 
 void RegisterIterators(OpRegistry& registry) {
   registry.Register(WithSpec(OpDef("DatasetFromDescription")
+                                 .HostInput("description: string")
+                                 .HostInput("hashes: int64")
                                  .HostInput("tensors: Ttensors")
                                  .Output("handle: variant")
-                                 .Attr("Ttensors: list(type) >= 0")
-                                 .Attr("hashes: list(int) >= 0")
-                                 .Attr("description: string"))
-                        .ShapeRule([](ShapeContext& c) {
-                          const auto hashes = static_cast<int>(c.attr<std::vector<int64_t>>("hashes").size());
-                          if (hashes != c.num_inputs()) {
-                            throw InvalidArgumentError(StrCat("[iterator] expected one hash for each of ",
-                                                              c.num_inputs(), " tensors; got ", hashes));
-                          }
-                          return OneOfSpec(c);
-                        })
+                                 .Attr("Ttensors: list(type) >= 0"))
+                        .ShapeRule(OneOfSpec)
                         .NotDifferentiable(kElementsWhy)
                         .Stateful()
                         .Doc("The dataset that `description` describes. `tensors` are those inside of it, by hash."));

@@ -12,8 +12,8 @@ class OpRegistry;
 
 // Register TensorFlow's IteratorV2, MakeIterator, IteratorGetNext, IteratorGetNextAsOptional, OptionalFromValue,
 // OptionalNone, OptionalHasValue and OptionalGetValue, and ops of ours:
-//   DatasetFromDescription   returns the dataset that data::Serialize has written: the description is an attribute, and
-//                            the tensors are the inputs
+//   DatasetFromDescription   returns the dataset that data::Serialize has written: the inputs are the description, the
+//                            hashes of the tensors, and the tensors
 //   _IteratorRestart         puts an iterator at the start of its dataset; only GraphIterator::MakeRestart adds it
 //   _IteratorSave            returns the position of an iterator; only IteratorSaver uses it
 //   _IteratorRestore         makes an iterator go to a position; only IteratorSaver uses it

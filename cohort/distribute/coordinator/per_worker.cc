@@ -56,7 +56,7 @@ class IteratorsOfWorkers final : public PerWorkerSource {
       const bool has_one = w < initializers_.size();
       made.push_back(
           iterators_[w].MakeInitializer(datasets[w], has_one ? initializers_[w] : data::GraphIteratorInitializer()));
-      other_data = other_data || made[w].node != initializers_[w].node;
+      other_data = other_data || made[w].description != initializers_[w].description;
     }
     if (!other_data) return BeginAgain();
     initializers_ = std::move(made);
