@@ -40,14 +40,15 @@ std::string ChiefOf(const ClusterSpec& cluster) {
   return cluster.has_job(job) && cluster.has_task(job, 0) ? FullTaskName(job, 0).ToString() : "";
 }
 
-// Logs TensorFlow's line for each job: "... for job worker -> {0 -> 172.17.0.2:12345, 1 -> 172.17.0.3:23456}".
+// Logs TensorFlow's line for each job, which people search for:
+// "Initialize GrpcChannelCache for job worker -> {0 -> 172.17.0.2:12345, 1 -> 172.17.0.3:23456}".
 void LogAddresses(const ClusterSpec& cluster) {
   for (const std::string& job : cluster.jobs()) {
     std::vector<std::string> tasks;
     for (const int task : cluster.task_indices(job)) {
       tasks.push_back(StrCat(task, " -> ", cluster.task_address(job, task)));
     }
-    LogInfo("server", "Initialize channels for job ", job, " -> {", StrJoin(tasks, ", "), "}");
+    LogInfo("server", "Initialize GrpcChannelCache for job ", job, " -> {", StrJoin(tasks, ", "), "}");
   }
 }
 

@@ -43,7 +43,9 @@ std::string NewToken() {
 std::string ReadTokenFile(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
-    throw NotFoundError(StrCat("[token] cannot read the token file ", path, ": ", std::strerror(errno)));
+    throw NotFoundError(StrCat("[token] cannot read the token file ", path, ": ", std::strerror(errno),
+                               "; to make one, run: (umask 077; head -c 32 /dev/urandom | base64 > ", path,
+                               "), and copy it to every host"));
   }
   if ((info.st_mode & 077) != 0) {
     throw PermissionDeniedError(StrCat("[token] other users can read ", path, " (mode ", std::oct, info.st_mode & 0777,

@@ -34,7 +34,7 @@ struct Flags {
   bool show_signal = false;
   int threads = 0;
   int64_t max_images = 0;
-  int verbose = 1;
+  int verbose = keras::kVerboseAuto;
   std::string logdir;
   std::string backup_dir;
   int64_t backup_freq = 0;
@@ -142,7 +142,8 @@ int main(int argc, char** argv) {
   line.Add("--threads", &flags.threads, "Threads of the device. 0: one for each core", examples::AtLeast(0));
   line.Add("--max_images", &flags.max_images, "Images for training, for validation and for the test each. 0: all",
            examples::AtLeast(0));
-  line.Add("--verbose", &flags.verbose, "0: no output, 1: a progress bar, 2: a line for each epoch");
+  line.Add("--verbose", &flags.verbose,
+           "-1: a progress bar of the chief, 0: no output, 1: a progress bar, 2: a line for each epoch");
   line.Add("--strategy", &flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)",
            examples::OneOf({"one_device", "mirrored", "central_storage", "multi_worker"}));
   line.Add("--num_replicas", &flags.num_replicas,

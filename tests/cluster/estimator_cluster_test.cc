@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <regex>
-#include <sstream>
 #include <string>
 
 #include "cohort/checkpoint/checkpoint_state.h"
@@ -81,14 +80,7 @@ constexpr const char* kGuideLines[] = {
 TEST_F(EstimatorClusterTest, AloneItPrintsTheLinesOfTheGuideInTheirOrder) {
   LaunchedProgram program({GUIDE_002_ESTIMATOR_PROGRAM});
   ASSERT_EQ(program.Wait(), 0) << program.err();
-  std::istringstream log(program.err());
-  std::string line;
-  for (const char* pattern : kGuideLines) {
-    const std::regex wanted(StrCat("(^|\\] )", pattern, "$"));
-    bool found = false;
-    while (!found && std::getline(log, line)) found = std::regex_search(line, wanted);
-    ASSERT_TRUE(found) << pattern << "\nis not in, or has another place in\n" << program.err();
-  }
+  ExpectLinesInOrder(program.err(), {std::begin(kGuideLines), std::end(kGuideLines)});
   EXPECT_TRUE(std::regex_search(program.out(), std::regex(R"(\(\{'loss': [-0-9.e]+, 'global_step': 3\}, \[\]\)\n$)")))
       << program.out();
   // TF_CONFIG is set and deleted again inside of the program.

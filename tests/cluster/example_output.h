@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -37,6 +38,19 @@ inline std::string LastLineOf(const std::string& text, const std::string& start)
     if (line.rfind(start, 0) == 0) last = line;
   }
   return last;
+}
+
+// Expects that the regular expressions match whole lines of the text, in this order. There may be other lines between
+// them. What a logger writes in front of a line, up to "] ", is not compared.
+inline void ExpectLinesInOrder(const std::string& text, const std::vector<std::string>& patterns) {
+  std::istringstream in(text);
+  std::string line;
+  for (const std::string& pattern : patterns) {
+    const std::regex wanted("(^|\\] )(" + pattern + ")$");
+    bool found = false;
+    while (!found && std::getline(in, line)) found = std::regex_search(line, wanted);
+    ASSERT_TRUE(found) << pattern << "\nis not in, or has another place in\n" << text;
+  }
 }
 
 // A line of linear_regression.

@@ -14,28 +14,32 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 constexpr char kParameterServer[] = "192.168.1.1", kWorker[] = "192.168.1.12";
 
 // What the README shows for each host; the guide names the two flags, and shows no command.
-constexpr char kTypedPs[] = "python cluster_matmul.py --job_name=ps";
-constexpr char kTypedWorker[] = "python cluster_matmul.py --job_name=worker --task_index=0";
+constexpr char kTypedPs[] = "build/release/bin/cluster_matmul --job_name=ps";
+constexpr char kTypedWorker[] = "build/release/bin/cluster_matmul --job_name=worker --task_index=0";
 
 class Guide003Test : public GuideTest {
  protected:
   Guide003Test() : GuideTest({kParameterServer, kWorker}) {}
 
-  LaunchedProgram& Python(const std::string& host, const std::string& typed, const std::string& flags = "") {
-    return Type(host,
-                Replaced(typed, "python cluster_matmul.py", std::string("exec ") + CLUSTER_MATMUL_PROGRAM) + flags,
-                insecure_);
+  LaunchedProgram& TypeCommand(const std::string& host, const std::string& typed, const std::string& flags = "") {
+    return Type(
+        host,
+        Replaced(typed, "build/release/bin/cluster_matmul", std::string("exec ") + CLUSTER_MATMUL_PROGRAM) + flags,
+        insecure_);
   }
 };
 
 TEST_F(Guide003Test, TheCommandsOnTheGuidesAddresses) {
-  auto& ps = Python(kParameterServer, kTypedPs);
-  auto& worker = Python(kWorker, kTypedWorker);
+  auto& ps = TypeCommand(kParameterServer, kTypedPs);
+  auto& worker = TypeCommand(kWorker, kTypedWorker);
   ASSERT_EQ(worker.Wait(), 0) << Output();
   EXPECT_EQ(ps.Wait(), 0) << Output();
   EXPECT_THAT(ps.err(), HasSubstr("Started server with target: grpc://192.168.1.1:2222"));
@@ -45,10 +49,14 @@ TEST_F(Guide003Test, TheCommandsOnTheGuidesAddresses) {
               AllOf(ContainsRegex("x: \\(VarHandleOp\\): /job:ps/replica:0/task:0/device:CPU:0\n"),
                     ContainsRegex("MatMul[^ ]*: \\(MatMul\\): /job:worker/replica:0/task:0/device:CPU:0\n"),
                     HasSubstr("\nruns: 200, mat: 20\n")));
+  EXPECT_THAT(Lines(worker.out()),
+              Each(MatchesRegex("[^ ]+: \\([A-Za-z0-9_]+\\): /job:(ps|worker)/replica:0/task:0/device:CPU:0|"
+                                "runs: 200, mat: 20")));
+  EXPECT_THAT(Lines(ps.out()), IsEmpty());
 }
 
 TEST_F(Guide003Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
-  auto& program = Type(kWorker, Replaced(kTypedWorker, "python cluster_matmul.py", CLUSTER_MATMUL_PROGRAM), {});
+  auto& program = Type(kWorker, Replaced(kTypedWorker, "build/release/bin/cluster_matmul", CLUSTER_MATMUL_PROGRAM), {});
   EXPECT_EQ(program.Wait(), 1) << Output();
   EXPECT_THAT(program.err(),
               AllOf(HasSubstr("PermissionDenied"), HasSubstr("got 192.168.1.12:2222"),
@@ -57,11 +65,11 @@ TEST_F(Guide003Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
 
 // The guide's target, with "/" for "://", and the right one.
 TEST_F(Guide003Test, TheGuidesMasterIsAnErrorThatNamesTheRightOne) {
-  Python(kParameterServer, kTypedPs);
-  auto& wrong = Python(kWorker, kTypedWorker, " --master=grpc/192.168.1.12:2222");
+  TypeCommand(kParameterServer, kTypedPs);
+  auto& wrong = TypeCommand(kWorker, kTypedWorker, " --master=grpc/192.168.1.12:2222");
   EXPECT_EQ(wrong.Wait(), 1) << Output();
   EXPECT_THAT(wrong.err(), HasSubstr("did you mean \"grpc://192.168.1.12:2222\"?"));
-  auto& right = Python(kWorker, kTypedWorker, " --master=grpc://192.168.1.12:2222");
+  auto& right = TypeCommand(kWorker, kTypedWorker, " --master=grpc://192.168.1.12:2222");
   ASSERT_EQ(right.Wait(), 0) << Output();
   EXPECT_THAT(right.out(), HasSubstr("runs: 200, mat: 20"));
 }
@@ -69,7 +77,7 @@ TEST_F(Guide003Test, TheGuidesMasterIsAnErrorThatNamesTheRightOne) {
 TEST_F(Guide003Test, TheGuidesMisspeltFlagsAreAnsweredWithTheRightOnes) {
   for (const auto& [wrong, right] :
        {std::pair("--task_idex=0", "--task_index"), std::pair("--is_chierf=true", "--is_chief")}) {
-    auto& program = Python(kWorker, "python cluster_matmul.py --job_name=worker ", wrong);
+    auto& program = TypeCommand(kWorker, "build/release/bin/cluster_matmul --job_name=worker ", wrong);
     EXPECT_EQ(program.Wait(), 2) << Output();
     EXPECT_THAT(program.err(), HasSubstr(std::string("did you mean ") + right)) << wrong;
   }
@@ -78,7 +86,7 @@ TEST_F(Guide003Test, TheGuidesMisspeltFlagsAreAnsweredWithTheRightOnes) {
 TEST(Guide003ReadmeTest, ShowsTheCommandsThatAreTested) {
   const std::string text = FileText(std::string(GUIDES_FOLDER) + "/003_monitored_session/README.md");
   for (const char* typed : {kTypedPs, kTypedWorker}) {
-    EXPECT_THAT(text, HasSubstr(Replaced(typed, "python cluster_matmul.py", "cluster_matmul") + "\n"));
+    EXPECT_THAT(text, HasSubstr(std::string("\nCOHORT_ALLOW_INSECURE=1 ") + typed + "\n"));
   }
 }
 

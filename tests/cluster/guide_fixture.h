@@ -48,6 +48,12 @@ inline Words LinesWith(const std::string& text, const std::string& part) {
   return found;
 }
 
+// Returns the definition of a function `python` for a shell, as `readme` has it, with the path `program` instead of
+// `path`. With `exec`, signals reach the program and not the shell.
+inline std::string PythonIs(const std::string& readme, const std::string& path, const std::string& program) {
+  return Replaced(readme, path, "exec " + program) + "\n";
+}
+
 // A guide's hosts have the addresses of the guide. The programs that a test starts end with the test.
 class GuideTest : public ::testing::Test {
  protected:
@@ -69,7 +75,7 @@ class GuideTest : public ::testing::Test {
       words.insert(words.begin() + 1, {"-u", name});
     }
     words.insert(words.end(), variables.begin(), variables.end());
-    words.insert(words.end(), {"/bin/sh", "-c", command});
+    words.insert(words.end(), {"/bin/bash", "-c", command});
     const auto in_child = [&, this] {
       network_->host(host).Enter();
       if (chdir(folder.c_str()) != 0) _exit(126);

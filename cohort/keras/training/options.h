@@ -36,7 +36,8 @@ struct COHORT_EXPORT ModelOptions {
   distribute::StrategyPtr strategy = nullptr;
 };
 
-// A value for `verbose`: 1, but 2 with a ParameterServerStrategy, whose batches run at the same time.
+// A value for `verbose`: 1, but 2 with a ParameterServerStrategy, whose batches run at the same time. Of several
+// workers only the chief prints; with another value each worker prints that has it.
 inline constexpr int kVerboseAuto = -1;
 
 // One loss, or one for each output: "mse", {"mse", keras::Huber()}.

@@ -175,6 +175,7 @@ std::unique_ptr<Batches> Trainer::ValidationBatches(const ModelData& data, const
 }
 
 int Trainer::VerboseOf(int verbose, const char* caller) const {
+  if (verbose == kVerboseAuto && !is_chief()) return 0;
   if (verbose == kVerboseAuto) return is_remote() ? 2 : 1;
   if (verbose == 1 && is_remote()) {
     throw InvalidArgumentError(StrCat("[keras/", caller,
@@ -208,7 +209,7 @@ void Trainer::CheckRemote(const char* caller, const std::vector<CallbackPtr>& ca
 std::vector<CallbackPtr> Trainer::CallbacksOf(const std::vector<CallbackPtr>& given, int verbose) const {
   std::vector<CallbackPtr> list = given;
   std::stable_partition(list.begin(), list.end(), [](const CallbackPtr& one) { return !one->comes_last(); });
-  if (verbose > 0 && is_chief()) list.push_back(std::make_shared<ProgressBarLogger>());
+  if (verbose > 0) list.push_back(std::make_shared<ProgressBarLogger>());
   return list;
 }
 

@@ -67,8 +67,8 @@ class Trainer final : public CallbackHost {
   void ExpectAgreement(Batches& batches, Batches* validation, const FitOptions& options);
   // Runs the signal check and logs its problems. `where` is the epoch, for errors.
   void ReportSignal(Batches& batches, const StepFunction& step, const std::string& where);
-  // Returns 0, 1 or 2 for an option that may be kVerboseAuto. Throws InvalidArgumentError for other numbers, and for 1
-  // if the steps run on remote workers.
+  // Returns 0, 1 or 2 for an option that may be kVerboseAuto, which is 0 if this process is not the chief. Throws
+  // InvalidArgumentError for other numbers, and for 1 if the steps run on remote workers.
   int VerboseOf(int verbose, const char* caller) const;
   // Throws InvalidArgumentError for options that need an order of the batches, if the steps run on remote workers.
   void CheckRemote(const char* caller, const std::vector<CallbackPtr>& callbacks, int64_t steps,

@@ -109,6 +109,7 @@ int Run(const Flags& flags) {
 
   keras::FitOptions options;
   options.epochs = flags.epochs;
+  options.verbose = 1;  // on both machines, as in the guide
   options.steps_per_epoch = flags.steps_per_epoch > 0 ? flags.steps_per_epoch : images.train.size() / batch_size;
   if (!flags.curves.empty()) options.validation_data = images.validation.data();
   if (flags.step_times && strategy->is_chief()) options.callbacks.push_back(PrintStepTimes(options.steps_per_epoch));
