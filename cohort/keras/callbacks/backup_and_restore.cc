@@ -60,7 +60,7 @@ class BackupAndRestoreCallback final : public Callback {
     std::string from = path_;
     const std::optional<std::string> backup = NewestIntact(&from);
     latest_is_intact_ = from == path_ && backup.has_value();
-    if (host().RestoreTraining(backup, from)) LogInfo("keras", "training goes on from '", from, "'");
+    host().RestoreTraining(backup, from);
   }
   void OnTrainBatchEnd(int64_t, const BatchLogs&) override {
     if (options_.save_every_batches == 0 || ++since_save_ < options_.save_every_batches) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cohort/core/logging.h"
 
@@ -137,7 +138,8 @@ void RunningLosses::Add(const StepFunction::Result& result) {
 }
 
 Logs RunningLosses::Read(bool of_all) const {
-  const double count = examples_ > 0 ? examples_ : 1;
+  // Without a step the losses are not known.
+  const double count = examples_ > 0 ? examples_ : std::numeric_limits<double>::quiet_NaN();
   Logs logs = {{"loss", sums_[0] / count}};
   for (size_t i = 1; i < sums_.size(); ++i) logs.emplace_back(step_->output_loss_names()[i - 1], sums_[i] / count);
   for (const auto& [name, value] : step_->ReadMetrics(of_all)) logs.emplace_back(name, value);

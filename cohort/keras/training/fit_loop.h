@@ -82,6 +82,8 @@ struct FitProgress {
   // For a continued training: the states of the callbacks, and the name of the file that they are from.
   std::optional<std::vector<Callback::State>> restored_states = {};
   std::string restored_from = {};
+  // With a ParameterServerStrategy: the number of this training (EarlierTraining), 0 if no backup knows it.
+  int64_t number = 0;
 };
 
 }  // namespace cohort::keras

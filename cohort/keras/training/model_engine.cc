@@ -122,6 +122,11 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
   // Random layers draw other numbers at each worker.
   graph_.set_seed(seed + 1'000'003 * int64_t{strategy_->worker()});
   session_ = std::make_unique<Session>(graph_, strategy_->session_target(), session_config_);
+  if (!strategy_->closure_workers().empty()) {
+    earlier_.emplace(graph_, strategy_->DeviceOfCopy(0), own_names_);
+    WithSession([this](Session& session) { earlier_->Look(session); });
+    WithSession([this](Session& session) { earlier_->SetNumber(session, 0); });
+  }
   RunInitializers();
 }
 
@@ -198,14 +203,15 @@ std::vector<Output> ModelEngine::InputPlaceholders() {
 
 void ModelEngine::RunInitializers() {
   std::vector<Node*> initializers;
-  std::vector<const VariableInfo*> fresh;
-  for (const VariableInfo* variable : graph_.variables()) {
+  std::vector<VariableInfo*> fresh;
+  for (VariableInfo* variable : graph_.variables()) {
     if (variable->initializer == nullptr) continue;  // it stands for parts, which have theirs
     if (initialized_.contains(variable)) continue;
     fresh.push_back(variable);
     initializers.push_back(variable->initializer);
   }
   if (initializers.empty()) return;
+  if (earlier_) WithSession([&](Session& session) { earlier_->Keep(session, fresh); });
   WithSession([&](Session& session) { session.Run({}, {}, initializers); });
   initialized_.insert(fresh.begin(), fresh.end());
 }
@@ -246,12 +252,10 @@ void ModelEngine::SetWeights(const std::vector<Tensor>& values) {
   WithSession([&](Session& session) { session.Run(feeds, {}, {set_weights_}); });
 }
 
-void ModelEngine::LookForEarlierTraining() {
-  const ops::Variable& iterations = optimizer()->iterations();
-  WithSession([&](Session& session) {
-    if (!session.Run(iterations.is_initialized()).scalar<bool>()) return;
-    earlier_iterations_ = session.Run(iterations.value()).scalar<int64_t>();
-  });
+void ModelEngine::ForgetEarlierTraining(int64_t number) {
+  if (!earlier_) return;
+  earlier_->Forget();
+  WithSession([&](Session& session) { earlier_->SetNumber(session, number); });
 }
 
 void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
@@ -265,7 +269,10 @@ void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
     optimizers_.push_back(optimizer.Make(graph_));
   }
   set_learning_rate_.clear();
-  if (is_first && !strategy_->closure_workers().empty()) LookForEarlierTraining();
+  if (is_first && earlier_) {
+    const ops::Variable iterations = optimizers_[0]->iterations();
+    WithSession([&](Session& session) { earlier_->LookForSteps(session, iterations); });
+  }
   RunInitializers();
 }
 

@@ -20,6 +20,7 @@
 #include "cohort/keras/callbacks/logs.h"
 #include "cohort/keras/layers/layer_graph.h"
 #include "cohort/keras/layers/layer_instance.h"
+#include "cohort/keras/training/earlier_training.h"
 #include "cohort/keras/training/remote_step.h"
 #include "cohort/keras/training/signal_check.h"
 #include "cohort/keras/training/step_parts.h"
@@ -141,10 +142,12 @@ class ModelEngine {
   void SetOptimizerVariables(const std::vector<Tensor>& values);
   // Returns the optimizer of the first replica, or null if there is none.
   GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
-  // With a ParameterServerStrategy: returns the number of updates that an earlier program has made on these parameter
-  // servers before this engine has given the variables new values. Returns nullopt if it is not known: there was none,
-  // or its variable was lost. Only the first call returns it, and it has a meaning only before the first step.
-  std::optional<int64_t> TakeEarlierIterations() { return std::exchange(earlier_iterations_, std::nullopt); }
+  // Returns what an earlier program has left on the parameter servers of a ParameterServerStrategy, or null with other
+  // strategies. It is empty after ForgetEarlierTraining.
+  EarlierTraining* earlier_training() { return earlier_ ? &*earlier_ : nullptr; }
+  // Call it before the first step, and when the variables have got other values: the weights then come from this
+  // program. `number` is that of the training that goes on, 0 if it cannot be continued by another program.
+  void ForgetEarlierTraining(int64_t number);
   double GetLearningRate();
   void SetLearningRate(double rate);
   int64_t Iterations();
@@ -175,8 +178,6 @@ class ModelEngine {
   // Opens a new session after `error`, unless the session is all right or `deadline` has passed. Returns whether it
   // has.
   bool ReopenSession(const Error& error, std::chrono::steady_clock::time_point deadline) COHORT_EXCLUDES(predict_mu_);
-  // Sets earlier_iterations_ if it is known.
-  void LookForEarlierTraining();
   // Gives all variables that are new in the graph their initial values.
   void RunInitializers();
   // While the result lives, variables get names that are unique among the models on the strategy.
@@ -221,7 +222,7 @@ class ModelEngine {
   Output new_learning_rate_;  // placeholder of SetLearningRate
   std::vector<Node*> set_learning_rate_;
   std::set<const VariableInfo*> initialized_;
-  std::optional<int64_t> earlier_iterations_;
+  std::optional<EarlierTraining> earlier_;
 };
 
 }  // namespace cohort::keras

@@ -251,7 +251,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   FitProgress progress = {batches, callbacks, RunningLosses(step), first_pass, options.initial_epoch};
   const InFit in_fit(&fit_, &progress);
   callbacks.OnTrainBegin();
-  engine().TakeEarlierIterations();  // the weights come from this program from now on
+  engine().ForgetEarlierTraining(progress.number);
   if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   const Logs logs = RunEpochs(step, validation.get(), options, progress, history);
   engine().ExpectEqualReplicas();
@@ -262,6 +262,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
                progress.epoch + 1, ", after ", progress.batch,
                " batches of it; with the callback BackupAndRestore, the ", "next Fit goes on from there");
   }
+  if (!interrupted()) engine().ForgetEarlierTraining(0);  // what the next call of Fit does is another training
   callbacks.OnTrainEnd(logs);
   engine().strategy().meeting().Barrier();
   return history;
@@ -357,7 +358,7 @@ Logs Trainer::TrainOnBatch(const ModelData& batch) {
   Batches::Parts whole;
   batches.Next(&whole);
   RunningLosses losses(step);
-  engine().TakeEarlierIterations();
+  engine().ForgetEarlierTraining(0);
   losses.Add(step.Run(whole.front()));
   return losses.Read(/*of_all=*/true);
 }

@@ -90,8 +90,16 @@ class Trainer final : public CallbackHost {
     return !stop_training_ && (engine().strategy().num_workers() == 1 ? got_sigterm_.load() : stop_agreed_);
   }
   FitProgress& RunningFit(const char* caller) const;
-  // With a ParameterServerStrategy: logs how many steps of an earlier program are lost. `where` names the backup.
-  void ReportLostSteps(bool restored, const std::string& where) const;
+  // Logs where a training goes on and, with a ParameterServerStrategy, how many steps of an earlier program are lost.
+  // `where` names the backup. `why` says why the values on the parameter servers are not used, or is "".
+  void ReportLostSteps(bool restored, const std::string& where, const std::string& why = "") const;
+  // Returns how many steps the parameter servers are ahead of a backup of the training `number`, which was made at
+  // `step` after `batch` batches of its epoch. Returns nullopt if they cannot be used instead of the backup, and sets
+  // *why to the reason if there is an earlier program. Requires: Fit runs.
+  std::optional<int64_t> StepsAfterBackup(int64_t number, int64_t step, int64_t batch, std::string* why) const;
+  // Gives the variables, which were restored from the backup `where`, the values that the parameter servers had, `more`
+  // steps later. Metrics keep those of the backup. Requires: Fit runs.
+  void GoOnWithServers(int64_t more, const std::string& where);
   // Returns the state variables of the training's metrics.
   std::vector<ops::Variable> MetricVariables() const;
 

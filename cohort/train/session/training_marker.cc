@@ -40,11 +40,18 @@ uint64_t NextOfThisJob() {
 
 TrainingMarker::TrainingMarker(Graph& graph) : job_(NextOfThisJob()) {
   const VariableInfo* place = PlaceOfMarker(graph);
-  if (place == nullptr) return;
+  if (place != nullptr) AddNodes(graph, place->handle.node->device(), "training_marker");
+}
+
+TrainingMarker::TrainingMarker(Graph& graph, const std::string& device, const std::string& name) {
+  AddNodes(graph, device, name);
+}
+
+void TrainingMarker::AddNodes(Graph& graph, const std::string& device, const std::string& name) {
   const ControlDependencies none(graph, nullptr);
-  const DeviceScope device(graph, place->handle.node->device());
-  const NameScope scope(graph, "training_marker");
-  const Output handle = ops::VarHandleOp(graph, DType::kInt64, Shape{}, "training_marker", "", "marker");
+  const DeviceScope scope_of_device(graph, device);
+  const NameScope scope(graph, name);
+  const Output handle = ops::VarHandleOp(graph, DType::kInt64, Shape{}, name, "", "marker");
   value_ = ops::ReadVariableOp(handle);
   is_set_ = ops::VarIsInitializedOp(handle);
   fed_ = ops::Placeholder(graph, DType::kInt64, Shape{}, "new_marker");

@@ -21,6 +21,8 @@ class COHORT_EXPORT TrainingMarker {
   TrainingMarker() = default;  // no marker
   // Adds the marker's nodes to `graph`, unless it has no variable. Requires: the graph is not finalized.
   explicit TrainingMarker(Graph& graph);
+  // Adds the nodes of a marker of this name on `device`. Markers of one name on one task are one marker.
+  TrainingMarker(Graph& graph, const std::string& device, const std::string& name);
 
   bool valid() const { return set_ != nullptr; }
   // The device on which it lies. Requires: valid().
@@ -39,6 +41,8 @@ class COHORT_EXPORT TrainingMarker {
   int64_t NewNumber(const std::string& dir);
 
  private:
+  void AddNodes(Graph& graph, const std::string& device, const std::string& name);
+
   // The nodes of the marker.
   Output value_;   // int64 []
   Output is_set_;  // bool []
