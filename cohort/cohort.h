@@ -11,6 +11,7 @@
 #include "cohort/cluster/port_reservation.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server.h"
+#include "cohort/cluster/status/state_dump.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/dlpack.h"
 #include "cohort/core/error.h"

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "cohort/cluster/status/state_dump.h"
 #include "cohort/core/nearest_names.h"
 
 namespace examples {
@@ -139,6 +140,7 @@ std::optional<int> CommandLine::Parse(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app_->exit(e) == 0 ? 0 : 2;
   }
+  cohort::DumpStateOnSignal();
   return std::nullopt;
 }
 

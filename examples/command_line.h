@@ -46,7 +46,8 @@ class CommandLine {
   void SetFooter(const std::string& text);
 
   // Reads the flags. Dashes in a flag's name count as underscores (--task-index). Returns nullopt if the program shall
-  // go on. Otherwise returns its exit code: 0 after --help, or 2 after a mistake, which it prints to stderr.
+  // go on. Otherwise returns its exit code: 0 after --help, or 2 after a mistake, which it prints to stderr. If the
+  // program goes on, SIGUSR1 makes it print what it does (DumpStateOnSignal).
   std::optional<int> Parse(int argc, char** argv);
 
  private:

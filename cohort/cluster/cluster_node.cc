@@ -74,6 +74,12 @@ NodeService* ClusterNode::FindService(uint16_t kind) const {
   return nullptr;
 }
 
+std::vector<CollectiveWait> ClusterNode::Waits() {
+  std::vector<CollectiveWait> waits;
+  for (const Service& entry : services_) entry.service->AppendWaits(&waits);
+  return waits;
+}
+
 void ClusterNode::OnAccepted(const std::shared_ptr<Connection>& connection) { peers_.Add(connection); }
 
 void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {

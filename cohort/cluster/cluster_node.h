@@ -14,6 +14,7 @@
 #include "cohort/cluster/chief_watch.h"
 #include "cohort/cluster/node_service.h"
 #include "cohort/cluster/peer_table.h"
+#include "cohort/cluster/status/task_state.h"
 #include "cohort/cluster/steps/step_service.h"
 #include "cohort/cluster/transport.h"
 
@@ -30,6 +31,9 @@ struct NodeOptions {
   // How long a client whose connections have closed may take to connect again without losing its sessions on this task.
   // Zero: it loses them at once.
   std::chrono::milliseconds reconnect_limit{0};
+  // Makes a new client that can reach the tasks that this node can reach (client_node.h). Through it a master asks a
+  // late task what it does: the handler of a message may block the connection that the step uses.
+  std::function<std::shared_ptr<class ClusterNode>()> make_client;
 };
 
 // Ties the parts of one process in a cluster together: it passes messages and news of connections to them. A Server or
@@ -76,6 +80,9 @@ class ClusterNode final : public TransportHandler,
 
   // Returns the service that handles the messages of a kind, or nullptr if there is none.
   NodeService* FindService(uint16_t kind) const;
+
+  // Returns what this process waits for in its services.
+  std::vector<CollectiveWait> Waits();
 
   // Waits until this task may end, and throws if a limit has passed, as ChiefWatch::WaitForEnd does.
   void WaitForEnd(const ChiefWatch::Limits& limits);

@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/client_node.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/cluster/token.h"
@@ -38,9 +38,6 @@ class ClusterTarget final : public ClusterView {
   bool owned_;
 };
 
-// Two clients are told apart by a random task index.
-DeviceName ClientName() { return FullTaskName("client", static_cast<int>(NewIncarnation() & 0x7fffffff)); }
-
 std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const SessionConfig& config) {
   if (auto node = ServerDirectory::Global().Find(target)) {
     const DeviceName task = node->task();
@@ -53,10 +50,7 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
   TransportOptions transport;
   transport.token = JobToken();
   transport.allow_insecure = config.allow_insecure;
-  auto node = std::make_shared<ClusterNode>(
-      ClusterSpec(), ClientName(), nullptr, nullptr,
-      [&](TransportHandler& handler) { return MakeTransport(protocol, handler, transport); }, NodeOptions());
-  node->peers().SetAddress("");
+  auto node = MakeClientNode(protocol, transport);
   const auto connection = node->peers().ReachAddress(address, {.deadline = DeadlineAfter(config.connect_timeout)});
   node->peers().set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
   return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true);
@@ -78,6 +72,15 @@ void ServerDirectory::Remove(const std::string& target, const ClusterNode* node)
   MutexLock lock(mu_);
   const auto it = servers_.find(target);
   if (it != servers_.end() && it->second.lock().get() == node) servers_.erase(it);
+}
+
+std::vector<std::shared_ptr<ClusterNode>> ServerDirectory::All() {
+  std::vector<std::shared_ptr<ClusterNode>> all;
+  MutexLock lock(mu_);
+  for (const auto& [target, node] : servers_) {
+    if (auto found = node.lock()) all.push_back(std::move(found));
+  }
+  return all;
 }
 
 std::shared_ptr<ClusterNode> ServerDirectory::Find(const std::string& target) {

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <thread>
 
+#include "cohort/core/process/hung_kernel.h"
+
 namespace cohort {
 namespace {
 
@@ -41,7 +43,8 @@ void AnswerQuestions(int fd) {
     const ssize_t count = recv(fd, &question, 1, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return;  // the launcher has ended
-    if (question == kHealthQuestion) send(fd, &kHealthAnswer, 1, MSG_NOSIGNAL);
+    // A process that cannot end by itself any more wants to be ended.
+    if (question == kHealthQuestion && !HungKernel::Any()) send(fd, &kHealthAnswer, 1, MSG_NOSIGNAL);
   }
 }
 

@@ -12,6 +12,7 @@
 namespace cohort {
 
 class ClusterNode;
+struct CollectiveWait;
 
 // The base of all services. Each node owns one object of each service, from the node's constructor to its destructor.
 // Implementations must be thread-safe. OnMessage and OnClosed are called on network threads, so they must be quick and
@@ -25,6 +26,8 @@ class NodeService {
   // A connection of the node has closed. No call begins after the node's Stop has begun. OnClosed may be called twice
   // for a connection that closes just after it was made.
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
+  // Adds what this process waits for in the service. Any thread may call it. It must be quick and must not wait.
+  virtual void AppendWaits(std::vector<CollectiveWait>* waits) { static_cast<void>(waits); }
   // The node stops. Called once, on the thread that calls the node's Stop. The connections are still open, and
   // OnMessage may still be called until the node's Stop returns.
   virtual void OnStop(const Status& why) = 0;

@@ -74,6 +74,13 @@ std::shared_ptr<Connection> PeerTable::FindLocked(const std::string& task) {
   return live == end ? nullptr : live->second;
 }
 
+std::vector<std::shared_ptr<Connection>> PeerTable::Connections() {
+  std::vector<std::shared_ptr<Connection>> all;
+  MutexLock lock(mu_);
+  for (const auto& [task, connection] : connections_) all.push_back(connection);
+  return all;
+}
+
 std::shared_ptr<Connection> PeerTable::Find(const std::string& task) {
   MutexLock lock(mu_);
   return FindLocked(task);

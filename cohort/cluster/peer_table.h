@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/transport.h"
@@ -80,6 +81,8 @@ class PeerTable {
   // task, and the errors of Transport::Dial that Reach throws.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline,
                                        std::string* why_not) COHORT_EXCLUDES(mu_);
+  // Returns all connections.
+  std::vector<std::shared_ptr<Connection>> Connections() COHORT_EXCLUDES(mu_);
   // Returns the oldest connection to `task` that is not closed, or nullptr.
   std::shared_ptr<Connection> Find(const std::string& task) COHORT_EXCLUDES(mu_);
 

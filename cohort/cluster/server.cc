@@ -1,10 +1,6 @@
 #include "cohort/cluster/server.h"
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-
-#include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/client_node.h"
 #include "cohort/cluster/launcher_link.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
@@ -12,6 +8,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/process/line_buffering.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/time_limit.h"
 #include "cohort/device/backend.h"
 #include "cohort/device/files/file_access.h"
 
@@ -52,23 +49,6 @@ void LogAddresses(const ClusterSpec& cluster) {
   }
 }
 
-// The option, else the seconds in the environment's `variable`, else `otherwise`.
-std::chrono::milliseconds LimitOf(const std::optional<std::chrono::milliseconds>& option, const char* variable,
-                                  std::chrono::milliseconds otherwise) {
-  if (option) return *option;
-  const char* text = std::getenv(variable);
-  if (text == nullptr || *text == '\0') return otherwise;
-  constexpr double kMost = 1e9;  // 30 years, which milliseconds can hold
-  double seconds = -1;
-  const char* end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, seconds);
-  if (error != std::errc() || stop != end || !(seconds >= 0 && seconds <= kMost)) {
-    throw InvalidArgumentError(
-        StrCat("[server] expected seconds from 0 (no limit) to ", kMost, " in ", variable, "; got '", text, "'"));
-  }
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 }  // namespace
 
 Server::Server(const ClusterSpec& cluster, const std::string& job, int task, const ServerOptions& options)
@@ -84,8 +64,8 @@ Server::Server(const ClusterSpec& cluster, const std::string& job, int task, con
   CheckTransportProtocol(options_.protocol);
   ApplyLineBuffering();
   WarnOfFieldsWithoutEffect(options_.config);
-  orphan_timeout_ = LimitOf(options_.orphan_timeout, "COHORT_ORPHAN_TIMEOUT", std::chrono::minutes(1));
-  chief_timeout_ = LimitOf(options_.chief_timeout, "COHORT_CHIEF_TIMEOUT", std::chrono::hours(2));
+  orphan_timeout_ = TimeLimit(options_.orphan_timeout, "COHORT_ORPHAN_TIMEOUT", std::chrono::minutes(1));
+  chief_timeout_ = TimeLimit(options_.chief_timeout, "COHORT_CHIEF_TIMEOUT", std::chrono::hours(2));
   if (options_.start) Start();
 }
 
@@ -120,6 +100,7 @@ void Server::Start() {
   node_options.missing_interval = options_.missing_interval;
   node_options.reconnect_limit = options_.reconnect_limit;
   node_options.connect_timeout = options_.config.connect_timeout;
+  node_options.make_client = [protocol = options_.protocol, transport] { return MakeClientNode(protocol, transport); };
   auto node = std::make_shared<ClusterNode>(
       cluster_, name, std::move(devices), resources,
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); }, node_options);

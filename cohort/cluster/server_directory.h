@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cohort/core/mutex.h"
 
@@ -18,6 +19,8 @@ class ServerDirectory {
   void Add(const std::string& target, std::shared_ptr<ClusterNode> node);
   // Removes the target if its node is still `node`.
   void Remove(const std::string& target, const ClusterNode* node);
+  // Returns the nodes of all servers that are not stopped.
+  std::vector<std::shared_ptr<ClusterNode>> All() COHORT_EXCLUDES(mu_);
   // Returns nullptr if no server of this process has the target.
   std::shared_ptr<ClusterNode> Find(const std::string& target);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,13 @@ struct Message {
   uint16_t kind = 0;   // less than kReservedKind
   std::string header;  // bytes whose layout depends on `kind`
   std::vector<Tensor> tensors;
+};
+
+// A message of which a part has come.
+struct IncomingMessage {
+  uint16_t kind = 0;
+  std::string header;  // at most the first 64 bytes
+  uint64_t bytes = 0;  // how many bytes of the message have come
 };
 
 // The options of a transport. A Server sets them.
@@ -87,6 +95,9 @@ class Connection {
   virtual bool closed() const = 0;
   // Returns the time since the last byte from the peer, or 0 in process.
   virtual std::chrono::milliseconds silent_for() const = 0;
+  // Returns the large message that is coming in, if the first bytes of one have come and the last ones have not. In
+  // process, messages come as a whole.
+  virtual std::optional<IncomingMessage> incoming() const { return std::nullopt; }
 };
 
 // Receives what comes over the connections of a transport. The transport calls it on network threads, of which there

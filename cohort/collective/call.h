@@ -3,7 +3,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cohort/collective/algorithm.h"
 #include "cohort/core/dtype.h"
@@ -75,6 +77,13 @@ class UnfinishedCollective {
   // Returns "waits for rank 2 (...) at step 3 of 12", or "" if there is nothing to report: the collective has ended, or
   // has not begun at this member, or has all messages that it needs.
   virtual std::string DescribeWait() const = 0;
+  // Returns the name of the collective: that of the node that runs it, or "" if it is not known yet.
+  virtual std::string name() const = 0;
+  // Returns a number that changes when the collective makes progress: a member has begun it, or a message has come.
+  // Returns nullopt if the collective needs no limit without progress, because its engine has one now.
+  virtual std::optional<uint64_t> Stamp() const = 0;
+  // Returns the ranks of the members that it waits for.
+  virtual std::vector<int> AwaitedRanks() const = 0;
 };
 
 }  // namespace cohort::collective

@@ -6,6 +6,7 @@
 #include "cohort/cluster/cluster_node.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/status/late_task.h"
 #include "cohort/collective/group_core.h"
 #include "cohort/collective/group_directory.h"
 #include "cohort/collective/kernel_group.h"
@@ -59,6 +60,7 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
       std::make_shared<GroupCore>(options, node.task().ToString(), ParseAddress(node.identity().address).host);
   auto group = std::make_unique<Group>(core);  // leaves the group if something below throws
   core->membership().SetLastHeardLookup([&node](const std::string& task) { return node.GoneSince(task); });
+  core->SetAskTask([&node](const std::string& task) { return DescribeLateTask(node, task); });
   directory->Add(core);
   // Of two processes, the one with the larger number connects, and the other one answers. If a process cannot be
   // reached, tries the others too: they may know that the group has failed.

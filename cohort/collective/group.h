@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,11 @@ struct GroupOptions {
   int64_t segment_bytes = 0;  // the largest message; 0: 512 KiB
   // If a collective takes longer than this, the group fails with DeadlineExceededError. 0: no limit.
   std::chrono::milliseconds timeout{0};
+  // If a collective makes no progress for this time (no member begins it, and no message of it comes), the group fails
+  // with DeadlineExceededError. The error says what the member that it waits for does, and where its threads are. While
+  // Gloo moves bytes, Gloo's own limit of a minute holds instead. 0: no limit. If not set: as many seconds as
+  // COHORT_PROGRESS_LIMIT says, or else 10 minutes.
+  std::optional<std::chrono::milliseconds> progress_limit;
   // A collective that takes longer than this is logged with the members that it waits for. It is logged again each time
   // that its age has doubled. 0: nothing is logged.
   std::chrono::milliseconds late_interval{10000};

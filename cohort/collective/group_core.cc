@@ -10,19 +10,23 @@
 #include "cohort/collective/member_communicator.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/time_limit.h"
+#include "cohort/runtime/step_report.h"
 
 namespace cohort::collective {
 
 GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address)
     : options_(options),
+      progress_limit_(ProgressLimit(options.progress_limit)),
       membership_(options, own_task),
-      watchdog_(membership_.Describe(), {options.timeout, options.late_interval},
+      watchdog_(membership_.Describe(), {options.timeout, options.late_interval, progress_limit_},
                 {[this] {
                    std::vector<std::shared_ptr<UnfinishedCollective>> all;
                    engine_->AppendUnfinished(all);
                    return all;
                  },
-                 [this](const UnfinishedCollective& call, const std::string& wait) { OnTimeout(call, wait); }}) {
+                 [this](const UnfinishedCollective& call, const std::string& wait) { OnTimeout(call, wait); },
+                 [this](const UnfinishedCollective& call) { OnStuck(call); }}) {
   const auto cores = static_cast<size_t>(std::max(1u, std::thread::hardware_concurrency()));
   const size_t threads = std::min(cores, members().local_ranks().size());
   workers_ = std::make_unique<ThreadPool>("cohort-reduce", static_cast<int>(threads));
@@ -192,6 +196,49 @@ void GroupCore::OnTimeout(const UnfinishedCollective& call, const std::string& w
   Fail(Status(Code::kDeadlineExceeded,
               StrCat("[collective] ", call.Describe(), " has not ended within ", options_.timeout.count(),
                      " ms: ", members().DescribeProcess(members().own_process()), " ", wait)));
+}
+
+void GroupCore::SetAskTask(AskTask ask) {
+  MutexLock lock(mu_);
+  ask_task_ = std::move(ask);
+}
+
+void GroupCore::AppendWaits(std::vector<CollectiveWait>* waits) {
+  std::vector<std::shared_ptr<UnfinishedCollective>> all;
+  engine_->AppendUnfinished(all);
+  for (const auto& call : all) {
+    CollectiveWait wait{
+        call->name(), StrCat(call->Describe(), " of ", membership_.Describe()), call->DescribeWait(), {}};
+    if (wait.wait.empty()) continue;
+    for (const int rank : call->AwaitedRanks()) {
+      wait.peers.push_back(members().tasks()[static_cast<size_t>(members().process_of(rank))]);
+    }
+    waits->push_back(std::move(wait));
+  }
+}
+
+void GroupCore::OnStuck(const UnfinishedCollective& call) {
+  const std::optional<uint64_t> stamp = call.Stamp();
+  const std::vector<int> awaited = call.AwaitedRanks();
+  AskTask ask;
+  {
+    MutexLock lock(mu_);
+    ask = ask_task_;
+  }
+  std::string answer;
+  if (awaited.empty() || ask == nullptr || members().local_index(awaited.front()) >= 0) {
+    answer = StrCat("the threads of this process:\n", StacksFor({}));
+  } else {
+    answer = ask(members().tasks()[static_cast<size_t>(members().process_of(awaited.front()))]);
+  }
+  const std::string wait = call.DescribeWait();
+  if (wait.empty() || call.Stamp() != stamp || !status().ok()) return;
+  while (answer.ends_with('\n')) answer.pop_back();
+  Fail(Status(Code::kDeadlineExceeded,
+              StrCat("[collective] ", call.Describe(), " has made no progress for ",
+                     std::chrono::duration<double>(progress_limit_).count(),
+                     " s (GroupOptions::progress_limit, COHORT_PROGRESS_LIMIT): ",
+                     members().DescribeProcess(members().own_process()), " ", wait, ".\n", answer)));
 }
 
 void GroupCore::Leave(const Status& why) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/status/task_state.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/collective/engine.h"
 #include "cohort/collective/group.h"
@@ -47,6 +48,12 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // and CollectiveEngine::Connect throw.
   void AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                    std::chrono::steady_clock::duration log_interval);
+  // Sets the function that asks a task what it does. Its result is for the error of a collective without progress. It
+  // may take some seconds, and does not throw.
+  using AskTask = std::function<std::string(const std::string& task)>;
+  void SetAskTask(AskTask ask) COHORT_EXCLUDES(mu_);
+  // Adds the collectives that have begun here and not ended.
+  void AppendWaits(std::vector<CollectiveWait>* waits);
   // Sets the record of this process's failed groups. If this group fails, it adds its failure there. Call it before the
   // group can fail.
   void SetFailures(std::shared_ptr<GroupFailures> failures) { failures_ = std::move(failures); }
@@ -94,8 +101,10 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // Fails the group in this process without telling the peers. Returns false if it had failed before.
   bool FailHere(const Status& why);
   void OnTimeout(const UnfinishedCollective& call, const std::string& wait);
+  void OnStuck(const UnfinishedCollective& call);
 
   const GroupOptions options_;
+  const std::chrono::milliseconds progress_limit_;
   Membership membership_;
   ScheduleAgreement schedules_{*this};
   Watchdog watchdog_;
@@ -104,6 +113,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   std::vector<std::shared_ptr<MemberCommunicator>> communicators_;  // of the local ranks
 
   Mutex mu_;
+  AskTask ask_task_ COHORT_GUARDED_BY(mu_);  // null in a local group
   bool closed_ COHORT_GUARDED_BY(mu_) = false;
   std::unique_ptr<ThreadPool> workers_ COHORT_GUARDED_BY(mu_);  // null after Close
 };

@@ -273,6 +273,10 @@ void GroupDirectory::OnClosed(const std::shared_ptr<Connection>& connection, con
   for (const auto& core : All()) core->OnClosed(connection, why);
 }
 
+void GroupDirectory::AppendWaits(std::vector<CollectiveWait>* waits) {
+  for (const auto& core : All()) core->AppendWaits(waits);
+}
+
 void GroupDirectory::OnStop(const Status& why) {
   {
     MutexLock lock(mu_);

@@ -45,6 +45,7 @@ class GroupDirectory final : public NodeService {
 
   void OnMessage(const std::shared_ptr<Connection>& connection, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) override;
+  void AppendWaits(std::vector<CollectiveWait>* waits) override;
   // Leaves all groups. Waits for the threads of JoinAsync, whose joins fail because the node stops.
   void OnStop(const Status& why) override;
 

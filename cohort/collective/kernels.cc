@@ -7,9 +7,9 @@
 
 #include "cohort/collective/kernel_group.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/kernel.h"
 #include "cohort/device/reduction.h"
 #include "cohort/ops/collective.h"
+#include "cohort/runtime/kernels/waiting_kernel.h"
 
 namespace cohort {
 namespace {
@@ -24,6 +24,7 @@ GroupOptions GroupOf(const KernelConstruction& c) {
   options.key = keys.group_key;
   options.generation = keys.generation;
   options.timeout = keys.timeout;
+  options.progress_limit = keys.progress_limit;
   options.algorithm = collective::AlgorithmByName(keys.communication_hint);
   for (const std::string& member : keys.members) {
     options.members.push_back(DeviceName::Parse(member).CompletedFrom(c.device.attributes().name));
@@ -31,7 +32,7 @@ GroupOptions GroupOf(const KernelConstruction& c) {
   return options;
 }
 
-class CollectiveKernel : public AsyncOpKernel {
+class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
  public:
   explicit CollectiveKernel(const KernelConstruction& c)
       : size_(c.attr<int64_t>("group_size")),

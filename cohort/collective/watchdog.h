@@ -36,6 +36,23 @@ class LateCallReport {
   std::map<const UnfinishedCollective*, Seen> seen_;  // the collectives of the previous update
 };
 
+// Finds collectives that make no progress. The watchdog's thread owns it. Not thread-safe.
+class StuckCallSearch {
+ public:
+  // Call it regularly with all unfinished collectives of a group. Returns a collective whose stamp has been the same
+  // for at least `limit`, and that waits, or null if there is none.
+  std::shared_ptr<UnfinishedCollective> Find(std::chrono::milliseconds limit,
+                                             const std::vector<std::shared_ptr<UnfinishedCollective>>& unfinished);
+
+ private:
+  struct Seen {
+    std::weak_ptr<UnfinishedCollective> call;
+    uint64_t stamp = 0;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::map<const UnfinishedCollective*, Seen> seen_;  // of the previous call
+};
+
 // Watches the collectives of one group on a thread of its own. It does not own the collectives. The group owns it.
 // Thread-safe, except Start and Join. End it with Stop, then Join.
 class Watchdog {
@@ -43,6 +60,7 @@ class Watchdog {
   struct Limits {
     std::chrono::milliseconds timeout{0};        // the longest time for one collective; 0: no limit
     std::chrono::milliseconds late_interval{0};  // the time between two calls of LateCallReport::Update; 0: no reports
+    std::chrono::milliseconds progress{0};       // the longest time without progress; 0: no limit
   };
   // Functions of the group that the watchdog calls, on its own thread.
   struct Callbacks {
@@ -51,6 +69,9 @@ class Watchdog {
     // Makes the group fail, because `call` takes too long. The watchdog calls it if the time limit that Watch has set
     // for `call` has passed and call.DescribeWait() is not "". `wait` is the result of DescribeWait().
     std::function<void(const UnfinishedCollective& call, const std::string& wait)> on_timeout;
+    // `call` has made no progress for Limits::progress. The function may take some seconds to ask the members that it
+    // waits for. Then it makes the group fail, unless `call` has made progress meanwhile.
+    std::function<void(const UnfinishedCollective& call)> on_stuck;
   };
 
   // `group` is the group's name in the log. Starts no thread.
@@ -60,7 +81,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Starts the thread if at least one of the two limits is not 0. Call at most once.
+  // Starts the thread if at least one of the limits is not 0. Call at most once.
   void Start();
   // Gives `call` a time limit: Limits::timeout + `longer`, from now on. When the limit has passed, the thread calls
   // on_timeout if call->DescribeWait() is not "". Does nothing if Limits::timeout is 0.
@@ -78,10 +99,10 @@ class Watchdog {
   };
 
   void Loop() COHORT_EXCLUDES(mu_);
-  // Waits for the next deadline or report. Returns false after Stop. Sets `overdue` to a collective whose deadline has
-  // passed. Sets `report` if a report is due at `next_report`.
-  bool AwaitNext(std::chrono::steady_clock::time_point next_report, std::shared_ptr<UnfinishedCollective>* overdue,
-                 bool* report) COHORT_EXCLUDES(mu_);
+  // Waits for the next deadline, or until `next`. Returns false after Stop. Sets `overdue` to a collective whose
+  // deadline has passed, if there is one.
+  bool AwaitNext(std::chrono::steady_clock::time_point next, std::shared_ptr<UnfinishedCollective>* overdue)
+      COHORT_EXCLUDES(mu_);
 
   const std::string group_;
   const Limits limits_;

@@ -76,6 +76,10 @@ void CheckCommunication(const CommunicationOptions& options) {
     throw InvalidArgumentError(
         StrCat("[distribute] expected timeout of at least 0; got ", options.timeout.count(), " ms"));
   }
+  if (options.progress_limit && options.progress_limit->count() < 0) {
+    throw InvalidArgumentError(
+        StrCat("[distribute] expected progress_limit of at least 0; got ", options.progress_limit->count(), " ms"));
+  }
 }
 
 std::string CommunicationHint(const CommunicationOptions& options) {

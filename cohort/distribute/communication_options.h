@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -27,6 +28,10 @@ struct COHORT_EXPORT CommunicationOptions {
   int64_t bytes_per_pack = 0;  // of gradients that travel together; 0: chosen by what was measured
   // Of one collective; 0: none - a lost worker ends it all the same. Then DeadlineExceededError.
   std::chrono::milliseconds timeout{0};
+  // Of one collective without progress: no replica begins it, and no message of it comes. Then DeadlineExceededError,
+  // which says what the late worker does. 0: none. If not set: as many seconds as COHORT_PROGRESS_LIMIT says, or else
+  // 10 minutes.
+  std::optional<std::chrono::milliseconds> progress_limit = {};
 };
 
 // Returns true if this build has the implementation.

@@ -40,6 +40,7 @@ ops::CollectiveKeys KeysOf(const char* purpose, const std::vector<std::string>& 
   keys.group_key = KeyOf(purpose, members);
   keys.members = members;
   keys.timeout = options.timeout;
+  keys.progress_limit = options.progress_limit;
   keys.communication_hint = CommunicationHint(options);
   return keys;
 }

@@ -21,6 +21,7 @@ constexpr int64_t kGradient = int64_t{1} << 32;
 // What TensorFlow's ops of these names lack; it passes over attributes that begin with '_'.
 constexpr char kMembers[] = "_members";
 constexpr char kGeneration[] = "_generation";
+constexpr char kProgressLimit[] = "_progress_limit_ms";
 constexpr char kGradientOf[] = "_gradient_of";
 
 OpDef WithKeys(OpDef def) {
@@ -55,6 +56,11 @@ NodeBuilder&& WithKeys(NodeBuilder&& builder, const ops::CollectiveKeys& keys) {
     throw InvalidArgumentError(StrCat("[collective] expected a timeout of at least 0 (0: no limit) for group ",
                                       keys.group_key, "; got ", keys.timeout.count(), " ms"));
   }
+  if (keys.progress_limit && keys.progress_limit->count() < 0) {
+    throw InvalidArgumentError(StrCat("[collective] expected a progress_limit of at least 0 (0: no limit) for group ",
+                                      keys.group_key, "; got ", keys.progress_limit->count(), " ms"));
+  }
+  if (keys.progress_limit) builder.Attr(kProgressLimit, static_cast<int64_t>(keys.progress_limit->count()));
   if (members > 0) builder.Attr(kMembers, keys.members).Attr(kGeneration, keys.generation);
   builder.Attr("group_size", size)
       .Attr("group_key", keys.group_key)
@@ -185,6 +191,9 @@ CollectiveKeys KeysOf(const Node& node) {
   if (node.has_attr(kMembers)) keys.members = node.attr<std::vector<std::string>>(kMembers);
   if (node.has_attr(kGeneration)) keys.generation = node.attr<int64_t>(kGeneration);
   keys.timeout = TimeoutOf(node);
+  if (node.has_attr(kProgressLimit)) {
+    keys.progress_limit = std::chrono::milliseconds(node.attr<int64_t>(kProgressLimit));
+  }
   keys.communication_hint = node.attr<std::string>("communication_hint");
   return keys;
 }

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct COHORT_EXPORT CollectiveKeys {
   std::vector<std::string> members = {};
   int64_t generation = 1;                // of a group that forms by itself; after it has failed, give another number
   std::chrono::milliseconds timeout{0};  // longest time of a collective of a group that forms by itself; 0: no limit
+  // The longest time without progress of a collective of a group that forms by itself; 0: no limit; not set: see
+  // collective::GroupOptions::progress_limit.
+  std::optional<std::chrono::milliseconds> progress_limit = {};
   // The algorithm of a group that forms by itself: a name in the table of collective/algorithm.h: "auto", "ring",
   // "gloo", ...
   std::string communication_hint = "auto";

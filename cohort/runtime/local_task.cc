@@ -75,6 +75,11 @@ void LocalTask::CancelStep(const ExecutableKey& key, int64_t step, const Status&
   resources_->resources.StepFailed(key.session, step);  // the step may have ended here before it failed elsewhere
 }
 
+StepReport LocalTask::AskAboutStep(const ExecutableKey& key, int64_t step, bool with_stacks,
+                                   std::chrono::steady_clock::time_point /*deadline*/) {
+  return ReportOn(key.session, step, name(), RunningSteps(), with_stacks);
+}
+
 std::weak_ptr<Executable> LocalTask::FindInline(const ExecutableKey& key) const {
   const auto executable = Find(key);
   return executable != nullptr && executable->runs_inline() ? executable : nullptr;
@@ -142,6 +147,41 @@ std::vector<std::string> LocalTask::DescribeSteps() const {
     for (const std::string& line : executable->DescribeSteps()) lines.push_back(line);
   }
   return lines;
+}
+
+std::vector<RunningStep> LocalTask::RunningSteps() {
+  std::vector<std::shared_ptr<Executable>> executables;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [key, executable] : executables_) executables.push_back(executable);
+  }
+  MutexLock lock(seen_mu_);
+  std::vector<RunningStep> steps;
+  for (const auto& executable : executables) executable->AppendRunning(&steps);
+  const auto now = RunningStep::Clock::now();
+  std::map<std::pair<uint64_t, int64_t>, Seen> seen;
+  for (RunningStep& step : steps) {
+    const auto known = seen_.find({step.session, step.step});
+    Seen& mine = seen[{step.session, step.step}];
+    mine = known == seen_.end() ? Seen{now, now, step.stamp} : known->second;
+    if (mine.stamp != step.stamp) mine.progress = now;
+    mine.stamp = step.stamp;
+    step.since = mine.since;
+    step.progress = mine.progress;
+  }
+  seen_ = std::move(seen);
+  return steps;
+}
+
+std::map<uint64_t, LocalTask::SessionHere> LocalTask::Sessions() const {
+  std::map<uint64_t, SessionHere> sessions;
+  MutexLock lock(mu_);
+  for (const auto& [key, executable] : executables_) {
+    SessionHere& session = sessions[key.session];
+    session.client = executable->client().task;
+    ++session.executables;
+  }
+  return sessions;
 }
 
 size_t LocalTask::num_executables() const {

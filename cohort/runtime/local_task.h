@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/mutex.h"
@@ -34,6 +35,8 @@ class LocalTask : public TaskClient {
   void StartStep(const ExecutableKey& key, const StepStart& step, std::vector<Tensor> args, Executor::Mode mode,
                  StepDone done) override;
   void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) override;
+  StepReport AskAboutStep(const ExecutableKey& key, int64_t step, bool with_stacks,
+                          std::chrono::steady_clock::time_point deadline) override;
   std::weak_ptr<Executable> FindInline(const ExecutableKey& key) const override;
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
@@ -51,7 +54,17 @@ class LocalTask : public TaskClient {
   void CloseAll(const Status& why);
   // Returns one line for each step that is running or for which a value has come.
   std::vector<std::string> DescribeSteps() const;
+  // Returns the steps that have started and not ended. Waits for no kernel, and costs some microseconds for each step.
+  // Remembers the stamps, so that the next call can tell the time of the last progress.
+  std::vector<RunningStep> RunningSteps() COHORT_EXCLUDES(mu_, seen_mu_);
   size_t num_executables() const;
+  // A session that has executables here.
+  struct SessionHere {
+    std::string client;  // the full name of the task whose master has the session
+    int64_t executables = 0;
+  };
+  // Returns the sessions by their numbers.
+  std::map<uint64_t, SessionHere> Sessions() const;
   ResourceManager& resources() const { return resources_->resources; }
 
  private:
@@ -69,6 +82,15 @@ class LocalTask : public TaskClient {
   mutable Mutex mu_;
   std::map<ExecutableKey, std::shared_ptr<Executable>> executables_ COHORT_GUARDED_BY(mu_);
   Status ended_ COHORT_GUARDED_BY(mu_);  // the reason, if CloseAll was called
+
+  // What RunningSteps has seen of a step. By session and number of the step.
+  struct Seen {
+    RunningStep::Clock::time_point since;
+    RunningStep::Clock::time_point progress;
+    uint64_t stamp = 0;
+  };
+  Mutex seen_mu_;
+  std::map<std::pair<uint64_t, int64_t>, Seen> seen_ COHORT_GUARDED_BY(seen_mu_);
 };
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/time_limit.h"
 #include "cohort/runtime/call_sites.h"
 
 namespace cohort {
@@ -38,12 +39,14 @@ Master::Master(const Graph& graph, const std::string& target, const SessionConfi
     : graph_(graph),
       config_(config),
       session_id_(NewIncarnation()),
-      builder_(graph, config_, session_id_, SessionFactories::Global().Make(target, config)) {}
+      builder_(graph, config_, session_id_, SessionFactories::Global().Make(target, config)),
+      progress_(ProgressLimit(config.progress_limit), [this] { return watch_.UnderWay(); }) {}
 
 Master::~Master() { Close(); }
 
 void Master::Close() {
   if (closed_.exchange(true)) return;
+  progress_.Stop();
   std::vector<std::shared_ptr<TaskClient>> tasks;
   {
     MutexLock lock(build_mu_);
@@ -98,6 +101,7 @@ const PreparedSignature& Master::Prepare(const FeedList& feeds, const std::vecto
   WatchGrowth();
   std::unique_ptr<PreparedSignature> built = builder_.Build(signature);
   built->master = this;
+  progress_.Watch(built->inline_part);
   MutexLock lock(mu_);
   return *prepared_.emplace(hash, std::move(built))->second;
 }
@@ -170,6 +174,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
     // its end.
     const bool watch_from_outside = has_timeout && (prepared.calls_functions || !prepared.inline_part.expired());
     const auto call = MakeCall(prepared, {step, options.closure, trace}, options, nullptr);
+    const ProgressWatch::Scope watched(progress_, call);
     call->Start(feeds, watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline);
     return call->Wait();
   } catch (...) {

@@ -10,6 +10,7 @@
 
 #include "cohort/core/mutex.h"
 #include "cohort/runtime/prepared_signature.h"
+#include "cohort/runtime/progress_watch.h"
 #include "cohort/runtime/session.h"
 #include "cohort/runtime/signature_builder.h"
 #include "cohort/runtime/step_call.h"
@@ -98,6 +99,7 @@ class Master {
   CondVar started_;
   std::multiset<std::thread::id> starting_ COHORT_GUARDED_BY(mu_);  // the threads of all StartScopes
   StepWatch watch_;                                                 // checks the time limits of the steps of StartStep
+  ProgressWatch progress_;                                          // fails the steps that make no progress
 };
 
 }  // namespace cohort

@@ -6,16 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace cohort {
+#include "cohort/runtime/wait_kind.h"
 
-// What the wait of a kernel means for the limit without progress (SessionConfig::progress_limit).
-enum class WaitKind : uint8_t {
-  kWork,        // something works for the kernel on another thread: input data, a file, the device
-  kValue,       // a value that another partition sends
-  kCollective,  // the members of a group; the group has a limit of its own
-  kOtherSteps,  // a queue, an accumulator, a step clock or a chief record: other steps end the wait, so it is not late
-  kGate,        // a checkpoint has closed the update gate
-};
+namespace cohort {
 
 // A node of a step that a thread runs now, or whose kernel waits.
 struct RunningOperation {

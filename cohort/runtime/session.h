@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,12 @@ struct COHORT_EXPORT SessionConfig {
   // next such line is twice as long each time. 0: no lines. A step that the calling thread runs all by itself is not
   // watched.
   std::chrono::milliseconds late_step{10'000};
+  // A step fails with DeadlineExceededError if it has made no progress for this time: no kernel of it has started or
+  // ended on any task, and no bytes of it have arrived. The error says which task is late, what it does, and where its
+  // threads are. A step that only waits for other steps (in a queue, an accumulator, a step clock or a chief record) or
+  // for a collective is not late; collectives have a limit of their own. 0: no limit. If not set: as many seconds as
+  // COHORT_PROGRESS_LIMIT says, or else 10 minutes. docs/parameter_servers.md says more.
+  std::optional<std::chrono::milliseconds> progress_limit;
   // The longest time for which the session waits for a task that is not up yet.
   std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
   // Allows connections that are not encrypted to addresses other than loopback. It has an effect only if the target is
@@ -168,7 +175,8 @@ class COHORT_EXPORT Session {
   // - InvalidArgumentError, for example if dtype or shape of a feed do not fit, or a placeholder is not fed;
   // - UnavailableError if a task is lost, and AbortedError if the task can be reached again after a restart or a lost
   //   connection, because its state for the session is gone;
-  // - DeadlineExceededError if the run takes longer than its timeout, or a task that it needs is not up in time;
+  // - DeadlineExceededError if the run takes longer than its timeout, makes no progress for SessionConfig's
+  //   progress_limit, or needs a task that is not up in time;
   // - FailedPreconditionError if the session is closed, and CancelledError if it is closed during the run;
   // - what kernels throw, such as OutOfRangeError at the end of a dataset.
   RunResults Run(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets = {},

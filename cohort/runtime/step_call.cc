@@ -66,10 +66,10 @@ void StepCall::Start(const FeedValues& feeds, Executor::Mode mode) {
 }
 
 std::vector<Tensor> StepCall::Wait() {
-  for (;;) {  // ends: a lost task ends its part, and a cancelled step ends its kernels
+  for (;;) {  // ends: a lost task ends its part, a cancelled step ends its kernels, and Abandon ends the rest
     const Clock::time_point next = LookAtClock(Clock::now());
     MutexLock lock(mu_);
-    if (left_ == 0) {
+    if (left_ == 0 || (ended_early_ && answering_ == 0)) {
       status_.ThrowIfError();
       return std::move(results_);
     }
@@ -100,6 +100,16 @@ StepCall::Clock::time_point StepCall::LookAtClock(Clock::time_point now) {
   return next;
 }
 
+std::vector<StepCall::PartAtWork> StepCall::PartsAtWork() {
+  std::vector<PartAtWork> parts;
+  MutexLock lock(mu_);
+  if (ended_early_) return parts;
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    if (!ended_[i]) parts.push_back({prepared_.parts[i].task, prepared_.parts[i].key});
+  }
+  return parts;
+}
+
 void StepCall::Cancel(const Status& why) {
   {
     MutexLock lock(mu_);
@@ -113,6 +123,11 @@ void StepCall::Cancel(const Status& why) {
   changed_.NotifyAll();
 }
 
+void StepCall::KeepUntilFreed(std::shared_ptr<void> object) {
+  MutexLock lock(mu_);
+  kept_ = std::move(object);
+}
+
 void StepCall::Abandon(const Status& why) {
   {
     MutexLock lock(mu_);
@@ -124,6 +139,7 @@ void StepCall::Abandon(const Status& why) {
     }
     while (answering_ > 0) changed_.Wait(mu_);  // ends: a callback cancels other parts, and `done` must not wait
     if (ended) return;
+    if (done_ == nullptr) return changed_.NotifyAll();  // Wait returns
     ++answering_;
   }
   Finish();

@@ -39,15 +39,26 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   void Start(const FeedValues& feeds, Executor::Mode mode);
   // Waits until the last part has ended. Returns the results. Throws the error that made the step fail. Throws
   // DeadlineExceededError if the timeout passed before any part failed; the message names the tasks that were still at
-  // work then. Must not be used together with Abandon.
+  // work then. Throws the error of Abandon if that is called before the last part has ended.
   std::vector<Tensor> Wait() COHORT_EXCLUDES(mu_);
   // Does what is due at `now`: cancels the parts if the timeout has passed, or logs a warning if the step is late.
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
+  int64_t number() const { return step_; }
+  // A part that has not ended.
+  struct PartAtWork {
+    std::shared_ptr<TaskClient> task;
+    ExecutableKey key;
+  };
+  // Returns the parts that have not ended. The result is empty if the step has ended or was abandoned.
+  std::vector<PartAtWork> PartsAtWork() COHORT_EXCLUDES(mu_);
   // Makes the step fail with `why`, if it has not failed or ended before, and cancels its parts. Does not wait for
   // their ends.
   void Cancel(const Status& why) COHORT_EXCLUDES(mu_);
-  // Ends the step with `why` at once, because its session closes, and calls `done`. If a part has failed before, or the
+  // Keeps the object until the last part has ended and its callback was freed, however the step ends.
+  void KeepUntilFreed(std::shared_ptr<void> object) COHORT_EXCLUDES(mu_);
+  // Ends the step with `why` at once, because its session closes or a kernel does not return, and calls `done` or lets
+  // Wait return. If a part has failed before, or the
   // timeout has passed, `done` gets that error. If the step has ended before, only waits until `done` has returned.
   // Results that come later are ignored. When Abandon returns, `done` has returned, and no callback of a part uses
   // `prepared` any more. The exception: if `done` itself calls Abandon, Abandon does nothing.
@@ -82,6 +93,7 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   Status status_ COHORT_GUARDED_BY(mu_);
   std::vector<bool> ended_ COHORT_GUARDED_BY(mu_);  // by index of the part
   std::vector<Tensor> results_ COHORT_GUARDED_BY(mu_);
+  std::shared_ptr<void> kept_ COHORT_GUARDED_BY(mu_);
 };
 
 // Checks the time limits of the steps of Session::RunAsync, which Master::StartStep has started. A master owns it. Its

@@ -27,6 +27,9 @@ class TaskThatIsEnded final : public TaskClient {
     done_ = std::move(done);
   }
   void CancelStep(const ExecutableKey&, int64_t, const Status&) override {}
+  StepReport AskAboutStep(const ExecutableKey&, int64_t, bool, std::chrono::steady_clock::time_point) override {
+    return report_;
+  }
   void CloseSession(uint64_t) override {}
   void ResetContainer(const std::string&) override {}
 
@@ -38,6 +41,7 @@ class TaskThatIsEnded final : public TaskClient {
   const std::string name_ = "/job:worker/replica:0/task:1";
   const std::vector<DeviceAttributes> devices_{};
   StepDone done_;
+  StepReport report_;
 };
 
 class StepCallTest : public ::testing::Test {

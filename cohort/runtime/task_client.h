@@ -10,6 +10,7 @@
 
 #include "cohort/device/device.h"
 #include "cohort/runtime/execution/executable.h"
+#include "cohort/runtime/step_report.h"
 
 namespace cohort {
 
@@ -38,6 +39,13 @@ class TaskClient {
   // resources that it has failed (Resource::OnStepFailed). In this process, `done` of StartStep is called when the
   // step has ended. For another process it is called at once, because the task may not answer.
   virtual void CancelStep(const ExecutableKey& key, int64_t step, const Status& why) = 0;
+  // Returns what the task does for a step. Waits for no kernel of the step, and at most until `deadline` for the answer
+  // of another process; if there is none, the report says so. If `with_stacks`, the task takes the stacks of its
+  // threads, for which it may take two seconds. Does not throw.
+  virtual StepReport AskAboutStep(const ExecutableKey& key, int64_t step, bool with_stacks,
+                                  std::chrono::steady_clock::time_point deadline) = 0;
+  // Returns whether AskAboutStep asks another process.
+  virtual bool is_remote() const { return false; }
   // Returns the executable if it is in this process and runs_inline() is true. Then the caller can run the steps itself
   // (RunInline). Otherwise returns an empty pointer.
   virtual std::weak_ptr<Executable> FindInline(const ExecutableKey&) const { return {}; }

@@ -82,6 +82,7 @@ void Run() {
 int main() {
   try {
     RegisterAll();
+    DumpStateOnSignal();  // SIGUSR1 prints what this process does
     Run();
     return 0;
   } catch (const std::exception& error) {

@@ -46,6 +46,7 @@ int Train(const train::Task& task) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  DumpStateOnSignal();  // SIGUSR1 prints what this task does
   const train::Task task = train::StartTask(train::TakeTaskFlags(&argc, argv));
   return task.job == "ps" ? task.Serve() : Train(task);
 } catch (const Error& error) {

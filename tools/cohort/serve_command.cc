@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/cluster/server.h"
+#include "cohort/cluster/status/state_dump.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -48,6 +49,7 @@ int Serve(const ServeFlags& flags) {
   ServerOptions options = flags.server;
   options.orphan_timeout = Milliseconds(flags.orphan_timeout);
   options.chief_timeout = Milliseconds(flags.chief_timeout);
+  DumpStateOnSignal();
   const std::string job = flags.job_name.empty() ? resolver.task_type().value_or("") : flags.job_name;
   const int task = flags.task_index < 0 ? resolver.task_id().value_or(-1) : flags.task_index;
   Server server(cluster, job, task, options);
@@ -66,7 +68,7 @@ int ServeCommand(const Arguments& arguments) {
       "says\n"
       "that training is done. It ends with 1 if the chief has been gone for the orphan timeout, or if no chief has "
       "come\n"
-      "within the chief timeout.");
+      "within the chief timeout. SIGUSR1 makes it print what it does to stderr.");
   ServeFlags flags;
   app.add_option("--ps_hosts", flags.ps_hosts, "Addresses of the parameter servers, host:port, separated by commas");
   app.add_option("--worker_hosts", flags.worker_hosts, "Addresses of the workers, host:port, separated by commas");

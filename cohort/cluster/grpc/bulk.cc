@@ -123,6 +123,31 @@ void BulkReceiver::Begin(uint64_t size) {
   sizes_.clear();
   head_size_ = size;
   state_ = State::kHead;
+  bytes_.store(0, std::memory_order_relaxed);
+}
+
+Message BulkReceiver::Take() {
+  {
+    MutexLock lock(mu_);
+    incoming_.reset();
+  }
+  return std::move(message_);
+}
+
+void BulkReceiver::Reset() {
+  Take();
+  state_ = State::kIdle;
+  head_.clear();
+  metas_.clear();
+  sizes_.clear();
+  raw_.Reset();
+}
+
+std::optional<IncomingMessage> BulkReceiver::incoming() const {
+  MutexLock lock(mu_);
+  std::optional<IncomingMessage> incoming = incoming_;
+  if (incoming) incoming->bytes = bytes_.load(std::memory_order_relaxed);
+  return incoming;
 }
 
 void BulkReceiver::ExpectMiddle() const {
@@ -163,6 +188,10 @@ void BulkReceiver::ReadHead() {
   in.ExpectEnd();
   head_.clear();
   state_ = State::kTensors;
+  {
+    MutexLock lock(mu_);
+    incoming_ = IncomingMessage{message_.kind, message_.header.substr(0, 64), 0};
+  }
   OpenTensor();
 }
 
@@ -188,6 +217,7 @@ void BulkReceiver::CloseTensor() {
 }
 
 void BulkReceiver::AddBytes(const char* data, size_t size) {
+  bytes_.store(bytes_.load(std::memory_order_relaxed) + size, std::memory_order_relaxed);
   if (state_ == State::kHead) {
     const size_t part = std::min(size, head_size_ - head_.size());
     head_.append(data, part);

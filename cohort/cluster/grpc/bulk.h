@@ -2,11 +2,14 @@
 // by the bytes of the tensors. It travels as a sequence of frames.
 #pragma once
 
+#include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/cluster/grpc/frame.h"
 #include "cohort/cluster/grpc/window.h"
+#include "cohort/core/mutex.h"
 
 namespace cohort {
 
@@ -61,7 +64,11 @@ class BulkReceiver {
   size_t AddThrough(const ReceiveWindow& window, std::string_view payload);
   // Returns the message. The receiver is then ready for the next one. Requires: complete() is true, and Take was not
   // called for this message before.
-  Message Take() { return std::move(message_); }
+  Message Take();
+  // Frees what has come. The receiver is then as new.
+  void Reset();
+  // Returns the message that is coming in, if its head has come and its last byte has not. Thread-safe.
+  std::optional<IncomingMessage> incoming() const COHORT_EXCLUDES(mu_);
 
  private:
   // Begins a message whose head has `size` bytes.
@@ -79,9 +86,12 @@ class BulkReceiver {
   std::string head_;
   size_t head_size_ = 0;
   std::vector<TensorMeta> metas_;
-  std::vector<size_t> sizes_;  // size of each tensor's bytes as they travel
-  Tensor raw_;                 // the tensor that is being filled; for a string tensor: the bytes of its strings
-  size_t filled_ = 0;          // how many bytes of raw_ have come
+  std::vector<size_t> sizes_;       // size of each tensor's bytes as they travel
+  Tensor raw_;                      // the tensor that is being filled; for a string tensor: the bytes of its strings
+  size_t filled_ = 0;               // how many bytes of raw_ have come
+  std::atomic<uint64_t> bytes_{0};  // how many bytes of the message have come
+  mutable Mutex mu_;
+  std::optional<IncomingMessage> incoming_ COHORT_GUARDED_BY(mu_);  // without `bytes`
 };
 
 }  // namespace cohort

@@ -510,7 +510,7 @@ void GrpcConnection::OnStreamEnded(std::shared_ptr<ByteStream> GrpcConnection::*
     (this->*stream).reset();
     if (bulk_ == nullptr) {  // nothing writes to it or reads from it any more
       sending_.reset();
-      receiver_ = BulkReceiver();
+      receiver_.Reset();
       window_.reset();
       peers_window_.reset();
     }

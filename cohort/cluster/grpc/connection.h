@@ -39,6 +39,7 @@ class GrpcConnection final : public Connection, public std::enable_shared_from_t
   void Close(const Status& why) override;
   bool closed() const override { return closed_.load(std::memory_order_acquire); }
   std::chrono::milliseconds silent_for() const override;
+  std::optional<IncomingMessage> incoming() const override { return receiver_.incoming(); }
 
   uint64_t number() const { return number_; }
   // Takes over a control stream whose handshake has succeeded. All frames are sealed with `macs`; null: they have no

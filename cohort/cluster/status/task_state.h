@@ -54,6 +54,9 @@ TaskState CollectTaskState(ClusterNode& node);
 // Returns the steps of CollectTaskState alone.
 std::vector<RunningStep> CollectRunningSteps(ClusterNode& node);
 
+// Returns the state as text.
+std::string DescribeWithoutStacks(const TaskState& state);
+
 // Returns the state of the node's task as text, with the stacks of all threads of the process (core/process/stacks.h).
 // Takes at most about two seconds, if threads do not answer. Thread-safe.
 std::string DescribeTask(ClusterNode& node);

@@ -90,6 +90,21 @@ void LeaseTable::RunExpiry() {
   }
 }
 
+std::vector<LeaseTable::Entry> LeaseTable::List() {
+  std::vector<Entry> entries;
+  const auto now = Clock::now();
+  MutexLock lock(mu_);
+  for (const auto& [session, lease] : leases_) {
+    Entry entry{session, lease.client, lease.ended, std::nullopt};
+    if (lease.expiry) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*lease.expiry - now);
+      entry.expires_in = std::max(left, std::chrono::milliseconds(0));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 void LeaseTable::Stop() {
   std::thread expiry;
   {

@@ -47,6 +47,14 @@ class LeaseTable {
 
   // Returns whether the session's lease has ended. Returns false if the session has no lease.
   bool HasEnded(uint64_t session) COHORT_EXCLUDES(mu_);
+  // A lease of the table.
+  struct Entry {
+    uint64_t session = 0;
+    ClientId client;
+    bool ended = false;
+    std::optional<std::chrono::milliseconds> expires_in;  // set while the client is not connected
+  };
+  std::vector<Entry> List() COHORT_EXCLUDES(mu_);
   // Removes all leases without calls of on_ended, calls on_count(0), and joins the table's thread. Later calls of Hold,
   // OnGone, End and Erase do nothing. A later call of Stop, also the destructor's, only calls on_count(0).
   void Stop() COHORT_EXCLUDES(mu_);

@@ -103,6 +103,36 @@ StepRef GetRef(WireReader& in) {
   return ref;
 }
 
+void Put(WireWriter& out, const std::vector<RunningOperation>& operations) {
+  out.Varint(operations.size());
+  for (const RunningOperation& operation : operations) {
+    out.String(operation.node);
+    out.String(operation.op);
+    out.String(operation.device);
+    out.Varint(static_cast<uint64_t>(operation.thread));
+    out.Varint(static_cast<uint64_t>(operation.wait));
+    out.String(operation.what);
+    out.String(operation.peer);
+  }
+}
+
+std::vector<RunningOperation> GetOperations(WireReader& in) {
+  std::vector<RunningOperation> operations;
+  const uint64_t count = in.Varint(kMaxCount);
+  for (uint64_t i = 0; i < count; ++i) {
+    RunningOperation operation;
+    operation.node = in.String();
+    operation.op = in.String();
+    operation.device = in.String();
+    operation.thread = static_cast<int>(in.Varint(INT32_MAX));
+    operation.wait = static_cast<WaitKind>(in.Varint(static_cast<uint64_t>(WaitKind::kGate)));
+    operation.what = in.String();
+    operation.peer = in.String();
+    operations.push_back(std::move(operation));
+  }
+  return operations;
+}
+
 }  // namespace
 
 Message EncodeListDevices(uint64_t request) { return MakeNumbered(MessageKind::kListDevices, request); }
@@ -321,6 +351,64 @@ std::string DecodeResetContainer(const Message& message) {
   std::string container = in.String();
   in.ExpectEnd();
   return container;
+}
+
+Message EncodeAskAboutStep(const StepQuestion& question) {
+  WireWriter out;
+  out.Varint(question.request);
+  out.Fixed64(question.session);
+  out.Varint(static_cast<uint64_t>(question.step));
+  out.Varint(question.with_stacks ? 1 : 0);
+  return Make(MessageKind::kAskAboutStep, out);
+}
+
+StepQuestion DecodeAskAboutStep(const Message& message) {
+  WireReader in(message.header);
+  StepQuestion question;
+  question.request = in.Varint();
+  question.session = in.Fixed64();
+  question.step = static_cast<int64_t>(in.Varint(INT64_MAX));
+  question.with_stacks = in.Varint(1) == 1;
+  in.ExpectEnd();
+  return question;
+}
+
+Message EncodeStepReport(uint64_t request, const StepReport& report) {
+  WireWriter out;
+  out.Varint(request);
+  out.Varint(report.known ? 1 : 0);
+  out.Fixed64(report.step.stamp);
+  Put(out, report.step.operations);
+  Put(out, report.others);
+  out.String(report.stacks);
+  return Make(MessageKind::kStepReport, out);
+}
+
+StepReportMessage DecodeStepReport(const Message& message) {
+  WireReader in(message.header);
+  StepReportMessage reply;
+  reply.request = in.Varint();
+  reply.report.known = in.Varint(1) == 1;
+  reply.report.step.stamp = in.Fixed64();
+  reply.report.step.operations = GetOperations(in);
+  reply.report.others = GetOperations(in);
+  reply.report.stacks = in.String();
+  in.ExpectEnd();
+  return reply;
+}
+
+uint64_t IncomingStamp(const Connection& connection, uint64_t session, int64_t step) {
+  const std::optional<IncomingMessage> incoming = connection.incoming();
+  if (!incoming) return 0;
+  const auto kind = static_cast<MessageKind>(incoming->kind);
+  if (kind != MessageKind::kStartStep && kind != MessageKind::kStepDone && kind != MessageKind::kValues) return 0;
+  try {
+    WireReader in(incoming->header);
+    const StepRef ref = GetRef(in);
+    return ref.key.session == session && ref.step == step ? 1 + incoming->bytes : 0;
+  } catch (const DataLossError&) {
+    return 0;  // the receiver of the whole message reports it
+  }
 }
 
 Message EncodeTrainingDone(uint64_t request) { return MakeNumbered(MessageKind::kTrainingDone, request); }

@@ -9,6 +9,7 @@
 #include "cohort/cluster/transport.h"
 #include "cohort/device/device.h"
 #include "cohort/runtime/execution/executable.h"
+#include "cohort/runtime/step_report.h"
 #include "cohort/runtime/step_stats.h"
 
 namespace cohort {
@@ -30,6 +31,8 @@ enum class MessageKind : uint16_t {
   kResetContainer = 10,
   kTrainingDone = 11,     // a request of the chief: training is done, servers may end
   kTrainingDoneAck = 12,  // the reply
+  kAskAboutStep = 15,     // a request of a master, over a connection of its own: what does the task do for a step?
+  kStepReport = 16,       // the reply
 };
 
 // Kinds from this number on belong to node services of modules above cluster/, such as collectives
@@ -103,6 +106,24 @@ Message EncodeCloseSession(uint64_t session);
 uint64_t DecodeCloseSession(const Message& message);
 Message EncodeResetContainer(const std::string& container);
 std::string DecodeResetContainer(const Message& message);
+struct StepQuestion {
+  uint64_t request = 0;
+  uint64_t session = 0;
+  int64_t step = 0;
+  bool with_stacks = false;
+};
+Message EncodeAskAboutStep(const StepQuestion& question);
+StepQuestion DecodeAskAboutStep(const Message& message);
+// Of the report, the message has all but `task` and `answered`; of its step, only the stamp and the operations.
+Message EncodeStepReport(uint64_t request, const StepReport& report);
+struct StepReportMessage {
+  uint64_t request = 0;
+  StepReport report;
+};
+StepReportMessage DecodeStepReport(const Message& message);
+// Returns a number that changes as bytes of a step come over the connection in a large message, and is 0 if none is
+// coming.
+uint64_t IncomingStamp(const Connection& connection, uint64_t session, int64_t step);
 Message EncodeTrainingDone(uint64_t request);
 uint64_t DecodeTrainingDone(const Message& message);
 Message EncodeTrainingDoneAck(uint64_t request);

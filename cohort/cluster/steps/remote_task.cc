@@ -32,6 +32,43 @@ void RemoteTask::TellTrainingDone(std::chrono::steady_clock::time_point deadline
   Ask(EncodeTrainingDone, "hear that training is done", deadline);
 }
 
+StepReport RemoteTask::AskHereAboutStep(uint64_t session, int64_t step, bool with_stacks,
+                                        std::chrono::steady_clock::time_point deadline) {
+  const auto encode = [&](uint64_t number) { return EncodeAskAboutStep({number, session, step, with_stacks}); };
+  return Ask(encode, "say what it does", deadline).report;
+}
+
+StepReport RemoteTask::AskAboutStep(const ExecutableKey& key, int64_t step, bool with_stacks,
+                                    std::chrono::steady_clock::time_point deadline) {
+  StepReport report;
+  try {
+    const std::shared_ptr<ClusterNode> node = node_.lock();
+    if (node == nullptr) throw UnavailableError("[cluster] this process ends");
+    report = AskOverNewConnection(*node, connection_->peer().address, key.session, step, with_stacks, deadline);
+  } catch (...) {
+    report = StepReport();
+    report.answered = Status::FromCurrentException();
+  }
+  report.task = name_;
+  report.step.stamp += IncomingStamp(*connection_, key.session, step);  // results that are on their way
+  return report;
+}
+
+StepReport AskOverNewConnection(ClusterNode& node, const std::string& address, uint64_t session, int64_t step,
+                                bool with_stacks, std::chrono::steady_clock::time_point deadline) {
+  const std::shared_ptr<ClusterNode> client = node.options().make_client();
+  try {
+    const auto task = client->steps().ClientAt(address, deadline);
+    StepReport report = task->AskHereAboutStep(session, step, with_stacks, deadline);
+    report.task = task->name();
+    client->Stop(Status(Code::kCancelled, "the question was answered"));
+    return report;
+  } catch (...) {
+    client->Stop(Status(Code::kCancelled, "the question was not answered"));
+    throw;
+  }
+}
+
 RemoteTask::Request RemoteTask::Ask(const std::function<Message(uint64_t)>& encode, const char* what,
                                     std::chrono::steady_clock::time_point deadline) {
   const uint64_t number = NextRequest();
@@ -180,6 +217,10 @@ void RemoteTask::OnRegistered(const RegisteredReply& reply) {
 
 void RemoteTask::OnTrainingDoneAck(uint64_t number) {
   Answer(number, [](Request&) {});
+}
+
+void RemoteTask::OnStepReport(StepReportMessage reply) {
+  Answer(reply.request, [&reply](Request& request) { request.report = std::move(reply.report); });
 }
 
 void RemoteTask::OnStepDone(StepDoneMessage message, std::vector<Tensor> rets) {

@@ -34,6 +34,11 @@ class RemoteTask final : public TaskClient {
   // answer in time, and UnavailableError if the connection closes without an answer.
   void TellTrainingDone(std::chrono::steady_clock::time_point deadline);
 
+  // Asks the task about a step, over this connection. Throws DeadlineExceededError if the task does not answer in time,
+  // and UnavailableError if the connection closes without an answer.
+  StepReport AskHereAboutStep(uint64_t session, int64_t step, bool with_stacks,
+                              std::chrono::steady_clock::time_point deadline);
+
   const std::string& name() const override { return name_; }
   const std::vector<DeviceAttributes>& devices() const override { return devices_; }
   // Sends the executable and waits until the task has prepared it. Throws the task's error, DeadlineExceededError if
@@ -55,10 +60,16 @@ class RemoteTask final : public TaskClient {
   // has closed.
   void ResetContainer(const std::string& container) override;
 
+  // Asks over a new connection of a client of its own, because a kernel that does not return may block this one.
+  StepReport AskAboutStep(const ExecutableKey& key, int64_t step, bool with_stacks,
+                          std::chrono::steady_clock::time_point deadline) override;
+  bool is_remote() const override { return true; }
+
   // Called by the StepService when an answer has come or the connection has closed.
   void OnDevices(DevicesReply reply);
   void OnRegistered(const RegisteredReply& reply);
   void OnTrainingDoneAck(uint64_t request);
+  void OnStepReport(StepReportMessage reply);
   void OnStepDone(StepDoneMessage message, std::vector<Tensor> rets);
   void OnLost(const Status& why);
 
@@ -67,6 +78,7 @@ class RemoteTask final : public TaskClient {
     bool answered = false;
     Status status;
     std::vector<DeviceAttributes> devices;
+    StepReport report;
   };
   using StepKey = std::pair<ExecutableKey, int64_t>;
   struct Step {
@@ -102,5 +114,11 @@ class RemoteTask final : public TaskClient {
   std::map<StepKey, Status> early_cancels_ COHORT_GUARDED_BY(mu_);
   Status lost_ COHORT_GUARDED_BY(mu_);
 };
+
+// Asks the task at `address` what it does for a step, as RemoteTask::AskAboutStep does. If there is no such step, the
+// report says what the task does for other steps. Throws the errors of PeerTable::ReachAddress, and those of
+// AskHereAboutStep.
+StepReport AskOverNewConnection(ClusterNode& node, const std::string& address, uint64_t session, int64_t step,
+                                bool with_stacks, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace cohort

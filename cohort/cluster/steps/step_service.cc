@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/status/task_state.h"
 #include "cohort/cluster/steps/remote_task.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -76,6 +77,7 @@ StepService::StepService(ClusterNode& node, std::shared_ptr<const DeviceSet> dev
   if (devices == nullptr) return;
   local_ = std::make_shared<LocalTask>(IdOf(node.identity()), std::move(devices), std::move(resources),
                                        [this](const ExecutableSpec& spec) { return MakeSender(spec); });
+  answers_ = std::make_unique<ThreadPool>("cohort-answers", 1);
 }
 
 StepService::~StepService() = default;
@@ -85,6 +87,10 @@ std::shared_ptr<TaskClient> StepService::ClientFor(const DeviceName& task, Clock
   const std::shared_ptr<RemoteTask> remote = RemoteTaskOn(node_.peers().Reach(task, {.deadline = deadline}));
   remote->FetchDevices(std::min(deadline, Clock::now() + kDevicesTimeout));
   return remote;
+}
+
+std::shared_ptr<RemoteTask> StepService::ClientAt(const std::string& address, Clock::time_point deadline) {
+  return RemoteTaskOn(node_.peers().ReachAddress(address, {.deadline = deadline}));
 }
 
 std::shared_ptr<RemoteTask> StepService::RemoteTaskOn(const std::shared_ptr<Connection>& connection) {
@@ -150,6 +156,7 @@ void StepService::OnStop(const Status& why) {
 void StepService::End(const Status& why) {
   leases_.Stop();
   session_work_.reset();
+  answers_.reset();
   std::map<const Connection*, std::shared_ptr<RemoteTask>> lost;
   {
     MutexLock lock(mu_);
@@ -187,6 +194,7 @@ bool StepService::HandleReply(const std::shared_ptr<Connection>& connection, Mes
     case MessageKind::kTrainingDoneAck:
       RemoteTaskOn(connection)->OnTrainingDoneAck(DecodeTrainingDoneAck(message));
       return true;
+    case MessageKind::kStepReport: RemoteTaskOn(connection)->OnStepReport(DecodeStepReport(message)); return true;
     default: return false;
   }
 }
@@ -207,6 +215,7 @@ void StepService::HandleRequest(const std::shared_ptr<Connection>& connection, M
       return node_.peers().Wake();  // a dialer of this session gives up
     case MessageKind::kResetContainer: return HandleResetContainer(connection, message);
     case MessageKind::kTrainingDone: return HandleTrainingDone(connection, message);
+    case MessageKind::kAskAboutStep: return HandleQuestion(connection, message);
     default: throw InvalidArgumentError(StrCat("[protocol] unknown message kind ", message.kind));
   }
 }
@@ -308,6 +317,17 @@ void StepService::HandleStart(const std::shared_ptr<Connection>& connection, Mes
                       const StepStats stats = trace != nullptr ? trace->Take() : StepStats();
                       SendStepDone(*connection, ref, status, std::move(rets), stats);
                     });
+}
+
+void StepService::HandleQuestion(const std::shared_ptr<Connection>& connection, const Message& message) {
+  answers_->Schedule([this, connection, question = DecodeAskAboutStep(message)] {
+    StepReport report =
+        ReportOn(question.session, question.step, local_->name(), CollectRunningSteps(node_), question.with_stacks);
+    for (const auto& other : node_.peers().Connections()) {
+      report.step.stamp += IncomingStamp(*other, question.session, question.step);
+    }
+    connection->Send(EncodeStepReport(question.request, report));
+  });
 }
 
 void StepService::HandleValues(const Message& message) {

@@ -13,6 +13,7 @@
 #include "cohort/cluster/steps/protocol.h"
 #include "cohort/cluster/steps/session_work.h"
 #include "cohort/core/mutex.h"
+#include "cohort/core/thread_pool.h"
 #include "cohort/runtime/local_task.h"
 
 namespace cohort {
@@ -36,6 +37,10 @@ class StepService final : public NodeService {
   // DeadlineExceededError if the task has not answered a minute after it was asked, or at `deadline` if that is
   // earlier.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+  // Returns the leases of the sessions that other processes have on this task.
+  std::vector<LeaseTable::Entry> Leases() { return leases_.List(); }
+  // Connects to the task at `address`, whatever its name. Throws what PeerTable::ReachAddress throws.
+  std::shared_ptr<RemoteTask> ClientAt(const std::string& address, std::chrono::steady_clock::time_point deadline);
   // Tells every other task of the cluster that can be reached that training is done. Waits a few seconds for the
   // answers. Logs a warning for a task that is connected and does not answer. A task that ends in the meantime need not
   // answer. Does not throw.
@@ -63,6 +68,8 @@ class StepService final : public NodeService {
   // Called on a thread that may wait.
   void Register(const std::shared_ptr<Connection>& connection, RegisterRequest request);
   void HandleStart(const std::shared_ptr<Connection>& connection, Message message);
+  // Answers on a thread of its own, so that the answer comes also if the network threads and compute threads do not.
+  void HandleQuestion(const std::shared_ptr<Connection>& connection, const Message& message);
   void HandleValues(const Message& message);
   // These two throw PermissionDeniedError if the peer may not send the message, or if the container belongs to the
   // task.
@@ -84,6 +91,7 @@ class StepService final : public NodeService {
   std::shared_ptr<LocalTask> local_;
   LeaseTable leases_;
   std::unique_ptr<SessionWork> session_work_;
+  std::unique_ptr<ThreadPool> answers_;  // null in a client; see HandleQuestion
   Mutex mu_;
   std::map<const Connection*, std::shared_ptr<RemoteTask>> remote_tasks_ COHORT_GUARDED_BY(mu_);
   bool ended_ COHORT_GUARDED_BY(mu_) = false;

@@ -124,6 +124,19 @@ void GlooCall::End(const Status& status, Tensor result) {
   EndCall(call_, members_, status, std::move(result));
 }
 
+std::optional<uint64_t> GlooCall::Stamp() const {
+  MutexLock lock(mu_);
+  if (stage_ == Stage::kRuns) return std::nullopt;
+  return static_cast<uint64_t>(stage_);
+}
+
+std::vector<int> GlooCall::AwaitedRanks() const {
+  MutexLock lock(mu_);
+  if (stage_ == Stage::kBegun) return {0};
+  const int peer = mesh_ == nullptr ? -1 : mesh_->waits_for();
+  return peer < 0 ? std::vector<int>() : std::vector<int>{peer};
+}
+
 std::string GlooCall::DescribeWait() const {
   MutexLock lock(mu_);
   if (stage_ == Stage::kEnded) return "";

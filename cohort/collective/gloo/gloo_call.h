@@ -28,7 +28,7 @@ class GlooCall final : public UnfinishedCollective {
 
   int rank() const { return rank_; }
   const CallId& id() const { return id_; }
-  const std::string& name() const { return name_; }
+  std::string name() const override { return name_; }
   const CallSignature& signature() const { return signature_; }
   uint64_t schedule_fingerprint() const { return schedule_fingerprint_; }
 
@@ -47,6 +47,9 @@ class GlooCall final : public UnfinishedCollective {
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
   std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
+  // While Gloo runs the call, it has a limit of its own (GlooMesh).
+  std::optional<uint64_t> Stamp() const override COHORT_EXCLUDES(mu_);
+  std::vector<int> AwaitedRanks() const override COHORT_EXCLUDES(mu_);
 
  private:
   enum class Stage { kBegun, kHasTurn, kRuns, kEnded };

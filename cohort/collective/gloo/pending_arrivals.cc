@@ -44,13 +44,23 @@ Status PendingArrivals::WhyNever() const {
 }
 
 std::string PendingArrivals::DescribeWait() const {
-  MutexLock lock(mu_);
-  if (complete_) return "";
   std::vector<std::string> missing;
+  for (const int rank : AwaitedRanks()) missing.push_back(host_.members().DescribeRank(rank));
+  return missing.empty() ? "" : StrCat("waits for ", StrJoin(missing, ", "));
+}
+
+std::optional<uint64_t> PendingArrivals::Stamp() const {
+  MutexLock lock(mu_);
+  return static_cast<uint64_t>(std::count(arrived_.begin(), arrived_.end(), true));
+}
+
+std::vector<int> PendingArrivals::AwaitedRanks() const {
+  std::vector<int> missing;
+  MutexLock lock(mu_);
   for (size_t rank = 0; rank < arrived_.size(); ++rank) {
-    if (!arrived_[rank]) missing.push_back(host_.members().DescribeRank(static_cast<int>(rank)));
+    if (!arrived_[rank]) missing.push_back(static_cast<int>(rank));
   }
-  return StrCat("waits for ", StrJoin(missing, ", "));
+  return missing;
 }
 
 }  // namespace cohort::collective

@@ -34,6 +34,9 @@ class PendingArrivals final : public UnfinishedCollective {
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
   // Names the members that have not arrived. Returns "" if all have arrived; then each GlooCall describes its own wait.
   std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
+  std::string name() const override { return name_; }
+  std::optional<uint64_t> Stamp() const override COHORT_EXCLUDES(mu_);
+  std::vector<int> AwaitedRanks() const override COHORT_EXCLUDES(mu_);
 
  private:
   const EngineHost& host_;

@@ -42,6 +42,32 @@ std::string PlanRun::DescribeWait() const {
                 " step ", next_step_ + 1, " of ", plan_->steps.size());
 }
 
+std::string PlanRun::name() const {
+  MutexLock lock(mu_);
+  return started_ ? call_.name : "";
+}
+
+std::optional<uint64_t> PlanRun::Stamp() const {
+  MutexLock lock(mu_);
+  return next_step_ + messages_;
+}
+
+std::vector<int> PlanRun::AwaitedRanks() const {
+  MutexLock lock(mu_);
+  return AwaitedLocked();
+}
+
+std::vector<int> PlanRun::AwaitedLocked() const {
+  std::vector<int> awaited;
+  if (!started_ || ended_ || running_) return awaited;
+  for (const ScheduleMismatch& mismatch : mismatches_) awaited.push_back(mismatch.peer);
+  if (next_step_ < plan_->steps.size()) {
+    const PlanStep& step = plan_->steps[next_step_];
+    if (step.NeedsMessage() && inbox_.count({step.peer, step.sequence}) == 0) awaited.push_back(step.peer);
+  }
+  return awaited;
+}
+
 void PlanRun::FailGroup(const Status& why) {
   host_.Fail(why);
   Fail(why);  // the group may be failing for another reason that has not reached this run
@@ -123,6 +149,7 @@ void PlanRun::Deliver(const DataMessage& message, Tensor tensor, bool may_comput
   {
     MutexLock lock(mu_);
     if (ended_ || !failed_.ok()) return;
+    ++messages_;
     if (started_) {
       different = Compare(sender, &deferred);
     } else {
@@ -213,12 +240,7 @@ void PlanRun::CheckPeers() {
   std::vector<int> awaited;
   {
     MutexLock lock(mu_);
-    if (!started_ || ended_ || running_) return;
-    for (const ScheduleMismatch& mismatch : mismatches_) awaited.push_back(mismatch.peer);
-    if (next_step_ < plan_->steps.size()) {
-      const PlanStep& step = plan_->steps[next_step_];
-      if (step.NeedsMessage() && inbox_.count({step.peer, step.sequence}) == 0) awaited.push_back(step.peer);
-    }
+    awaited = AwaitedLocked();
   }
   for (const int member : awaited) {
     const Status gone = host_.WhyGone(member);

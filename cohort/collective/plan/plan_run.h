@@ -48,6 +48,9 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
 
   std::string Describe() const override COHORT_EXCLUDES(mu_);
   std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
+  std::string name() const override COHORT_EXCLUDES(mu_);
+  std::optional<uint64_t> Stamp() const override COHORT_EXCLUDES(mu_);
+  std::vector<int> AwaitedRanks() const override COHORT_EXCLUDES(mu_);
 
  private:
   using Key = std::pair<int, int32_t>;  // sender, sequence
@@ -66,6 +69,7 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   };
 
   std::string DescribeLocked() const COHORT_REQUIRES(mu_);
+  std::vector<int> AwaitedLocked() const COHORT_REQUIRES(mu_);
   void FailGroup(const Status& why) COHORT_EXCLUDES(mu_);
   // Returns an error if the peer's signature differs. If its schedule also differs, returns ok and sets `*deferred`:
   // the comparison of the schedules will report a better error.
@@ -103,6 +107,7 @@ class PlanRun final : public UnfinishedCollective, public std::enable_shared_fro
   bool ended_ COHORT_GUARDED_BY(mu_) = false;
   Status failed_ COHORT_GUARDED_BY(mu_);
   size_t next_step_ COHORT_GUARDED_BY(mu_) = 0;
+  uint64_t messages_ COHORT_GUARDED_BY(mu_) = 0;  // that have come
 
   // Set by Start, then used only by the thread that has set running_. But after Start has set them, other threads may
   // read the call's name, signature and schedule fingerprint, and plan_, because these do not change any more.

@@ -60,13 +60,29 @@ std::string SharedCall::Describe() const {
 }
 
 std::string SharedCall::DescribeWait() const {
-  MutexLock lock(mu_);
-  if (complete_ || failed_) return "";
   std::vector<std::string> missing;
+  for (const int rank : AwaitedRanks()) missing.push_back(host_.members().DescribeRank(rank));
+  return missing.empty() ? "" : StrCat("waits for ", StrJoin(missing, ", "));
+}
+
+std::string SharedCall::name() const {
+  MutexLock lock(mu_);
+  return first_name_;
+}
+
+std::optional<uint64_t> SharedCall::Stamp() const {
+  MutexLock lock(mu_);
+  return static_cast<uint64_t>(arrived_);
+}
+
+std::vector<int> SharedCall::AwaitedRanks() const {
+  std::vector<int> missing;
+  MutexLock lock(mu_);
+  if (complete_ || failed_) return missing;
   for (size_t rank = 0; rank < calls_.size(); ++rank) {
-    if (!calls_[rank].done) missing.push_back(host_.members().DescribeRank(static_cast<int>(rank)));
+    if (!calls_[rank].done) missing.push_back(static_cast<int>(rank));
   }
-  return StrCat("waits for ", StrJoin(missing, ", "));
+  return missing;
 }
 
 void SharedCall::Arrive(CollectiveCall call) {

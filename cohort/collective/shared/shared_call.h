@@ -28,6 +28,9 @@ class SharedCall final : public UnfinishedCollective, public std::enable_shared_
 
   std::string Describe() const override COHORT_EXCLUDES(mu_);
   std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
+  std::string name() const override COHORT_EXCLUDES(mu_);
+  std::optional<uint64_t> Stamp() const override COHORT_EXCLUDES(mu_);
+  std::vector<int> AwaitedRanks() const override COHORT_EXCLUDES(mu_);
 
  private:
   struct Work;

@@ -7,11 +7,14 @@
 #include <cstring>
 #include <utility>
 
+#include "cohort/runtime/kernels/waiting_kernel.h"
+
 namespace cohort {
 
 DataflowRun::DataflowRun(const Plan& plan, ArenaPlanner& planner, RunPool<DataflowRun>& pool)
     : StepRun(plan, planner), pool_(pool), contexts_(static_cast<size_t>(plan.async_nodes)) {
   pending_.resize(plan.nodes.size());
+  pending_kernels_.resize(contexts_.size());
   ready_.reserve(plan.nodes.size());
 }
 
@@ -43,6 +46,7 @@ void DataflowRun::DrainOnComputeThread() {
 
 void DataflowRun::Drain(StepThread thread) {
   const OneThreadScope one_thread(device_, thread != StepThread::kCompute);
+  position_.TakeOver();
   for (;;) {
     int32_t index = -1;
     switch (NextTurn(&index)) {
@@ -50,11 +54,15 @@ void DataflowRun::Drain(StepThread thread) {
         if (!Visit(index, thread)) return;
         break;
       case Turn::kIdle:
+        position_.Leave();
         // Before the thread leaves, what it has to send goes out; a value may come in meanwhile.
         Pause();
         if (LeaveIfIdle()) return;
         break;
-      case Turn::kEnd: Pause(); return EndStep();
+      case Turn::kEnd:
+        position_.Leave();
+        Pause();
+        return EndStep();
     }
   }
 }
@@ -89,6 +97,7 @@ bool DataflowRun::Visit(int32_t index, StepThread thread) {
       MutexLock lock(mu_);
       --ready_head_;
     }
+    position_.Leave();
     Pause();
     DrainOnComputeThread();
     return false;
@@ -104,12 +113,14 @@ void DataflowRun::StartAsync(int32_t index, StepThread thread) {
   const PlanNode& node = plan_.nodes[static_cast<size_t>(index)];
   EndTurn();
   TraceStart(node);
+  position_.Enter(static_cast<size_t>(index));
   KernelContext& context = contexts_[static_cast<size_t>(node.async_index)].emplace(ContextOf(node));
   if (node.on_host) context.set_allocator(HostAllocator());
   context.SetCallInfo(thread == StepThread::kOther ? StepMode::kNetwork : mode_, node.updates);
   {
     MutexLock lock(mu_);
     ++waiting_;
+    pending_kernels_[static_cast<size_t>(node.async_index)] = true;
   }
   try {
     if (WasAddedBefore(node, context)) return AsyncDone(index, Status());
@@ -136,6 +147,8 @@ void DataflowRun::AsyncDone(int32_t index, const Status& status) {
       PushSuccessors(node);
     }
     --waiting_;
+    ++ended_kernels_;
+    pending_kernels_[static_cast<size_t>(node.async_index)] = false;
     if (!running_) {
       // A failed step is ended by the last one that was waited for.
       take_over = status_.ok() ? ready_head_ < ready_.size() || waiting_ == 0 : waiting_ == 0;
@@ -171,6 +184,7 @@ bool DataflowRun::PassGate(int32_t index) {
     at_gate_.push_back(index);
     if (at_gate_.size() > 1) return false;  // the step waits there already
     ++waiting_;
+    waits_at_gate_ = plan_.nodes[static_cast<size_t>(index)].node;
   }
   const auto opened = [this, index] { device_.compute_thread().Schedule([this, index] { OpenedGate(index); }); };
   if (gate_.EnterOrCall(opened)) opened();
@@ -188,6 +202,15 @@ void DataflowRun::OpenedGate(int32_t index) {
     running_ = true;
   }
   Drain(StepThread::kCompute);
+}
+
+void DataflowRun::LookAtWaits(RunLook* look) {
+  look->stamp += ended_kernels_ << 32;
+  for (const PlanNode& node : plan_.nodes) {
+    if (node.async == nullptr || !pending_kernels_[static_cast<size_t>(node.async_index)]) continue;
+    const bool runs = !look->doing.empty() && look->doing.front().node == node.node;  // in ComputeAsync
+    if (!runs) look->doing.push_back({node.node, WaitKindOf(*node.async), 0});
+  }
 }
 
 void DataflowRun::EndStep() {

@@ -49,6 +49,7 @@ class DataflowRun final : public StepRun {
   // Returns false if node `index` must wait for the update gate. Other nodes may run in the meantime.
   bool PassGate(int32_t index);
   void OpenedGate(int32_t index);
+  void LookAtWaits(RunLook* look) override COHORT_REQUIRES(mu_);
   // Ends the step. Called when no node is ready and no kernel waits. If EndsOnStream(), the step ends after the work
   // that its kernels have enqueued.
   void EndStep();
@@ -62,6 +63,9 @@ class DataflowRun final : public StepRun {
   size_t ready_head_ COHORT_GUARDED_BY(mu_) = 0;
   // The number of kernels that have not called `done`, plus 1 if updates wait at the gate.
   int32_t waiting_ COHORT_GUARDED_BY(mu_) = 0;
+  // By the number of the kernel among the kernels that wait: whether it has started and has not called `done`.
+  std::vector<bool> pending_kernels_ COHORT_GUARDED_BY(mu_);
+  uint64_t ended_kernels_ COHORT_GUARDED_BY(mu_) = 0;    // kernels that have called `done`, in all steps
   std::vector<int32_t> at_gate_ COHORT_GUARDED_BY(mu_);  // updates that wait for the gate
   bool running_ COHORT_GUARDED_BY(mu_) = false;          // a thread is in Drain, or will be
 };

@@ -262,12 +262,54 @@ bool Executable::WaitIdle(std::chrono::milliseconds timeout) {
 
 void Executable::Discard() {
   std::vector<StepPtr> pool;
+  std::vector<std::unique_ptr<Executor>> executors;
   {
     MutexLock lock(mu_);
     pool.swap(pool_);
+    executors.swap(executors_);
   }
-  pool.clear();
-  executors_.clear();
+}
+
+RunningOperation Executable::OperationOf(const RunLook::Doing& doing, const std::string& device) const {
+  const Node& node = *doing.node;
+  RunningOperation operation{node.name(), node.op_name(), device, doing.thread, doing.wait, "", ""};
+  if (doing.thread != 0) return operation;
+  if (doing.wait == WaitKind::kGate) operation.what = "the update gate, which a checkpoint has closed";
+  if (doing.wait == WaitKind::kValue) {
+    const EdgeRoute& route = edges_.at(static_cast<size_t>(node.attr<int64_t>("edge")));
+    operation.what = StrCat("the value '", route.tensor_name, "'");
+    operation.peer = tasks_.at(static_cast<size_t>(route.src_task));
+  }
+  return operation;
+}
+
+void Executable::AppendRunning(std::vector<RunningStep>* steps) {
+  MutexLock lock(mu_);
+  const size_t first = steps->size();
+  for (const StepPtr& step : steps_) {
+    if (!step->started) continue;
+    RunningStep running;
+    running.session = key_.session;
+    running.step = step->id;
+    running.client = origin_.client.task;
+    running.stamp = 1;  // 0 is that of a step that is not known
+    steps->push_back(std::move(running));
+  }
+  if (steps->size() == first) return;
+  std::vector<RunLook> looks;
+  for (const auto& executor : executors_) {
+    looks.clear();
+    executor->LookAt(&looks);
+    for (const RunLook& look : looks) {
+      const auto step = std::find_if(steps->begin() + static_cast<std::ptrdiff_t>(first), steps->end(),
+                                     [&](const RunningStep& running) { return running.step == look.step; });
+      if (step == steps->end()) continue;
+      step->stamp = step->stamp * 0x9e3779b97f4a7c15ULL + look.stamp;
+      for (const RunLook::Doing& doing : look.doing) {
+        step->operations.push_back(OperationOf(doing, executor->device().name()));
+      }
+    }
+  }
 }
 
 std::vector<std::string> Executable::DescribeSteps() {

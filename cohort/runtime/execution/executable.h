@@ -12,6 +12,7 @@
 #include "cohort/device/device.h"
 #include "cohort/runtime/execution/executor.h"
 #include "cohort/runtime/execution/step_rendezvous.h"
+#include "cohort/runtime/running_step.h"
 
 namespace cohort {
 
@@ -57,6 +58,8 @@ class Executable {
   const ExecutableKey& key() const { return key_; }
   const std::vector<std::string>& tasks() const { return tasks_; }
   int num_args() const { return num_args_; }
+  // Returns the process of the session's master.
+  const ClientId& client() const { return origin_.client; }
 
   // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError if
   // the number of args is wrong, and AlreadyExistsError if a step of this number is running. If it throws, it does not
@@ -90,6 +93,8 @@ class Executable {
   // Returns one line for each step that is running or for which a value has come: "step 12: running", or "step 12:
   // waits for dense/MatMul:0". A step that has a value but was not started also shows "running".
   std::vector<std::string> DescribeSteps();
+  // Adds the steps that have started and not ended to `steps`, with `since` and `progress` unset. Waits for no kernel.
+  void AppendRunning(std::vector<RunningStep>* steps) COHORT_EXCLUDES(mu_);
 
  private:
   struct Step;
@@ -103,6 +108,7 @@ class Executable {
   void PartitionDone(Step* step, const Status& status);
   void EndStep(Step* step);
   static void CancelOne(Step& step, const Status& why);
+  RunningOperation OperationOf(const RunLook::Doing& doing, const std::string& device) const;
 
   const ExecutableKey key_;
   const StepOrigin origin_;
@@ -112,7 +118,9 @@ class Executable {
   const int num_args_;
   const int num_rets_;
   const std::unique_ptr<ValueSender> sender_;
-  std::vector<std::unique_ptr<Executor>> executors_;  // constant until Discard
+  // Constant until Discard, which holds mu_ when it changes it. So the thread of a step needs no lock, and other
+  // threads need mu_.
+  std::vector<std::unique_ptr<Executor>> executors_;
   bool runs_inline_ = false;
 
   Mutex mu_;

@@ -57,7 +57,7 @@ TEST_F(ExecutableChecksTest, WhatAMasterMakesIsAccepted) { EXPECT_NO_THROW(Check
 
 TEST_F(ExecutableChecksTest, AnArgumentBeyondTheFedValues) {
   arg_->SetAttr("index", int64_t{1} << 40);
-  EXPECT_THAT(Refused(), testing::AllOf(HasSubstr("1099511627776"), HasSubstr("_Arg"), HasSubstr("session 11")));
+  EXPECT_THAT(Refused(), ::testing::AllOf(HasSubstr("1099511627776"), HasSubstr("_Arg"), HasSubstr("session 11")));
 }
 
 TEST_F(ExecutableChecksTest, AResultBeyondTheResults) {

@@ -23,6 +23,12 @@ void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
   }
 }
 
+void Executor::LookAt(std::vector<RunLook>* looks) {
+  sequential_runs_.LookAt(looks);
+  dataflow_runs_.LookAt(looks);
+  if (plan_->own_functions != nullptr) plan_->own_functions->LookAt(looks);
+}
+
 template <typename Run>
 void Executor::Start(Run& run, const StepInfo& step, Mode mode, Done done) {
   if (mode != Mode::kDevice) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "cohort/runtime/execution/dataflow_run.h"
 #include "cohort/runtime/execution/sequential_run.h"
@@ -38,6 +39,8 @@ class Executor {
   // Returns whether no kernel of the plan waits. If so, RunAsync in mode kInline calls `done` before it returns, unless
   // a kernel is expensive, the update gate is closed, or the device has streams.
   bool is_synchronous() const { return plan_->is_synchronous(); }
+  // Adds what the runs of the plan, and of the functions that it calls, do now. Waits for no kernel.
+  void LookAt(std::vector<RunLook>* looks);
   // Returns the statistics of the arena. All are zero on a device whose memory the host cannot read.
   ArenaStats arena_stats() const { return arena_planner_.stats(); }
 

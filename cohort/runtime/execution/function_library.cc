@@ -95,6 +95,7 @@ class FunctionLibrary::Body final : public CompiledFunction {
       : function_(std::move(function)), executor_(GraphOfBody(*function_, device), device, &library) {}
 
   const std::string& name() const override { return function_->name(); }
+  Executor& executor() { return executor_; }
 
   void CallAsync(const KernelContext& ctx, StepMode mode, std::vector<Tensor> args, Done done) override {
     if (args.size() != function_->args().size()) {
@@ -154,6 +155,10 @@ CompiledFunction& FunctionLibrary::Compile(const Node& caller, const std::string
     compiling_.pop_back();
     ThrowError(error.code(), StrCat(error.what(), "\n  in function '", name, "', called by ", caller.Describe()));
   }
+}
+
+void FunctionLibrary::LookAt(std::vector<RunLook>* looks) {
+  for (const auto& [name, body] : bodies_) body->executor().LookAt(looks);
 }
 
 bool FunctionLibrary::UpdatesVariable(const Node& node) const {

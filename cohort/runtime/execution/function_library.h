@@ -24,6 +24,8 @@ class FunctionLibrary final : public FunctionCompiler {
   // Returns whether the op of `node` changes a variable, or calls a function with such a node, directly or through
   // further functions.
   bool UpdatesVariable(const Node& node) const;
+  // Does Executor::LookAt for the executors of all functions. Requires: no function is being compiled.
+  void LookAt(std::vector<RunLook>* looks);
 
  private:
   class Body;

@@ -18,7 +18,7 @@ Status SequentialRun::Run(const StepInfo& step) {
     CondVar changed;
     bool ended = false;
     // The compute thread must not wait for the gate: a step inside may need it.
-    if (gate_.is_ahead()) gate_.Enter();
+    if (gate_.is_ahead()) EnterGate(plan_.nodes[stopped]);
     device_.compute_thread().Schedule([&, stopped] {
       RunNodes(stopped, StepThread::kCompute);
       MutexLock lock(mu);
@@ -51,18 +51,21 @@ void SequentialRun::StartOnComputeThread(const StepInfo& step, StepMode mode, Do
 
 size_t SequentialRun::RunNodes(size_t from, StepThread thread) {
   const bool on_compute_thread = thread == StepThread::kCompute;
+  position_.TakeOver();
   const OneThreadScope one_thread(device_, !on_compute_thread);
   const std::vector<PlanNode>& nodes = plan_.nodes;
   for (size_t i = from; i < nodes.size(); ++i) {
     const PlanNode& node = nodes[i];
     if (Cancelled(node)) break;
     if (ShouldMove(node, thread)) {
+      position_.Leave();
       Pause();
       return i;
     }
     if (node.updates && !PassGate(i)) return kParked;
     if (!RunNode(node, on_compute_thread)) break;
   }
+  position_.Leave();
   Pause();
   return nodes.size();
 }
@@ -80,11 +83,13 @@ void SequentialRun::MoveToComputeThread(size_t from) {
 
 bool SequentialRun::PassGate(size_t index) {
   if (gate_.TryEnter()) return true;
+  position_.Leave();
   if (done_ == nullptr) {
-    gate_.Enter();
+    EnterGate(plan_.nodes[index]);
     return true;
   }
   Pause();
+  waits_at_gate_ = plan_.nodes[index].node;
   const auto go_on = [this, index] {
     device_.compute_thread().Schedule([this, index] {
       EnteredGate(plan_.nodes[index]);
@@ -92,8 +97,15 @@ bool SequentialRun::PassGate(size_t index) {
     });
   };
   if (!gate_.EnterOrCall(go_on)) return false;
+  waits_at_gate_ = nullptr;
   gate_.Entered();
   return true;
+}
+
+void SequentialRun::EnterGate(const PlanNode& node) {
+  waits_at_gate_ = node.node;
+  gate_.Enter();
+  waits_at_gate_ = nullptr;
 }
 
 void SequentialRun::EndStep() {

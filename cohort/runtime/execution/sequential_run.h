@@ -38,6 +38,8 @@ class SequentialRun final : public StepRun {
   // with Run, waits for that. Otherwise returns false instead of waiting. When the gate opens, the compute thread then
   // continues the step. After it has returned false, the caller must not touch this object any more.
   bool PassGate(size_t index);
+  // Waits until the step is inside the gate, which it needs for `node`.
+  void EnterGate(const PlanNode& node);
   // Ends the step. Called when all nodes have run or the step has failed. If EndsOnStream(), the nodes may have only
   // enqueued their work; then the step ends later, on the compute thread, when this work has run.
   void EndStep();

@@ -21,6 +21,7 @@ constexpr size_t kExpensiveBytes = 256 * 1024;
 StepRun::StepRun(const Plan& plan, ArenaPlanner& planner)
     : plan_(plan),
       device_(plan.device),
+      position_(plan.nodes.size()),
       gate_(plan.device.task().update_gate),
       slots_(plan.initial_uses.size()),
       uses_(plan.initial_uses.size()),
@@ -30,6 +31,20 @@ StepRun::StepRun(const Plan& plan, ArenaPlanner& planner)
 }
 
 StepRun::~StepRun() = default;
+
+std::optional<RunLook> StepRun::Look() {
+  MutexLock lock(mu_);
+  const std::optional<RunPosition::Place> place = position_.Read();
+  if (!place) return std::nullopt;
+  RunLook look{place->step, place->number, {}};
+  if (const Node* node = waits_at_gate_.load()) {
+    look.doing.push_back({node, WaitKind::kGate, 0});
+  } else if (place->node) {
+    look.doing.push_back({plan_.nodes[*place->node].node, WaitKind::kWork, place->thread});
+  }
+  LookAtWaits(&look);
+  return look;
+}
 
 void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
   step_ = &step;
@@ -56,6 +71,7 @@ void StepRun::BeginStep(const StepInfo& step, StepMode mode) {
   gate_.Begin(plan_.update_nodes, step.in_update_gate);
   memory_ = WantsArena(step) ? static_cast<Allocator*>(&arena_) : &device_.allocator();
   if (!uses_.empty()) std::memcpy(uses_.data(), plan_.initial_uses.data(), uses_.size() * sizeof(int32_t));
+  position_.Begin(step.step_id);
 }
 
 // A plan of small values alone does without; it is looked at again after 1, 2, 4, 8.. runs, or when a feed is large.
@@ -79,7 +95,9 @@ bool StepRun::ShouldMove(const PlanNode& node, StepThread thread) const {
 }
 
 bool StepRun::RunNode(const PlanNode& node, bool on_compute_thread) {
-  arena_.BeginNode(static_cast<int32_t>(&node - plan_.nodes.data()));
+  const auto index = &node - plan_.nodes.data();
+  position_.Enter(static_cast<size_t>(index));
+  arena_.BeginNode(static_cast<int32_t>(index));
   KernelContext context = ContextOf(node);
   context.set_allocator(node.on_host ? HostAllocator() : *memory_);
   if (on_compute_thread) context.set_num_threads(device_.intra_op_threads());
@@ -230,6 +248,7 @@ bool StepRun::Cancelled(const PlanNode& node) {
 }
 
 void StepRun::EnteredGate(const PlanNode& node) {
+  waits_at_gate_ = nullptr;
   if (Cancelled(node)) {
     gate_.TurnBack();
   } else {
@@ -258,6 +277,7 @@ Status StepRun::CloseStep() {
     }
   }
   arena_.EndRun(status.ok());
+  position_.End();
   return status;
 }
 

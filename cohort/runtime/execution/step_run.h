@@ -2,23 +2,39 @@
 // memory, and runs single kernels. RunPool: owns the runs of a plan.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cohort/core/mutex.h"
 #include "cohort/runtime/execution/closure_updates.h"
 #include "cohort/runtime/execution/gate_pass.h"
+#include "cohort/runtime/execution/run_position.h"
 #include "cohort/runtime/execution/step_trace.h"
 #include "cohort/runtime/execution/update_recorder.h"
 #include "cohort/runtime/plan/arena.h"
 #include "cohort/runtime/plan/plan.h"
+#include "cohort/runtime/wait_kind.h"
 
 namespace cohort {
 
 // The kind of thread that runs the kernels of a step: the device's compute thread (kCompute), the thread that started
 // the step (kCaller), or a thread with no time for long work, such as a network thread (kOther).
 enum class StepThread { kCompute, kCaller, kOther };
+
+// What a run does at a moment. The nodes belong to the run's plan.
+struct RunLook {
+  struct Doing {
+    const Node* node;
+    WaitKind wait = WaitKind::kWork;  // if the node waits
+    int thread = 0;                   // the thread that runs the node, or 0 if the node waits
+  };
+  int64_t step = 0;
+  uint64_t stamp = 0;  // changes whenever a node starts or ends
+  std::vector<Doing> doing;
+};
 
 // Runs one step at a time. A RunPool owns it and lends it to a step. Only one thread at a time may call its methods; a
 // step may move from thread to thread. Fail, FinishNode and EnteredGate are exceptions: several threads may call them
@@ -30,9 +46,12 @@ class StepRun {
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
+  // Returns what the run does now, or nullopt if it runs no step. Thread-safe.
+  std::optional<RunLook> Look() COHORT_EXCLUDES(mu_);
+
  protected:
   StepRun(const Plan& plan, ArenaPlanner& planner);
-  ~StepRun();
+  virtual ~StepRun();
 
   // Prepares the run for a step. `step` must be valid until CloseStep.
   void BeginStep(const StepInfo& step, StepMode mode);
@@ -100,8 +119,12 @@ class StepRun {
   // Ends the step: leaves the gate if the step is inside, and releases values and memory. Returns the step's outcome.
   Status CloseStep() COHORT_EXCLUDES(mu_);
 
+  // Adds the kernels that wait to `look`, and changes its stamp if one has ended.
+  virtual void LookAtWaits(RunLook*) COHORT_REQUIRES(mu_) {}
+
   const Plan& plan_;
   Device& device_;
+  RunPosition position_;
   const StepInfo* step_ = nullptr;
   StepMode mode_ = StepMode::kInline;
   GatePass gate_;
@@ -114,6 +137,8 @@ class StepRun {
 
   Mutex mu_;
   Status status_ COHORT_GUARDED_BY(mu_);
+  // The node at which the step waits for the update gate, or null.
+  std::atomic<const Node*> waits_at_gate_{nullptr};
 
  private:
   bool WantsArena(const StepInfo& step);
@@ -162,6 +187,13 @@ class RunPool {
   void GiveBack(Run& run) {
     MutexLock lock(mu_);
     idle_.push_back(&run);
+  }
+  // Adds what the runs do now to `looks`.
+  void LookAt(std::vector<RunLook>* looks) {
+    MutexLock lock(mu_);
+    for (const auto& run : runs_) {
+      if (auto look = run->Look()) looks->push_back(std::move(*look));
+    }
   }
 
  private:

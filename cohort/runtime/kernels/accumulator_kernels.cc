@@ -7,6 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/data_flow/accumulator.h"
 #include "cohort/runtime/kernels/runtime_kernels.h"
+#include "cohort/runtime/kernels/waiting_kernel.h"
 
 namespace cohort {
 namespace {
@@ -63,7 +64,7 @@ class AccumulatorHandleKernel final : public OpKernel {
   const bool by_name_;
 };
 
-class ApplyGradientKernel final : public AsyncOpKernel {
+class ApplyGradientKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit ApplyGradientKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -72,7 +73,7 @@ class ApplyGradientKernel final : public AsyncOpKernel {
   }
 };
 
-class SparseApplyGradientKernel final : public AsyncOpKernel {
+class SparseApplyGradientKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit SparseApplyGradientKernel(const KernelConstruction& c) : knows_shape_(c.attr<bool>("has_known_shape")) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -84,7 +85,7 @@ class SparseApplyGradientKernel final : public AsyncOpKernel {
   const bool knows_shape_;
 };
 
-class TakeGradientKernel final : public AsyncOpKernel {
+class TakeGradientKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit TakeGradientKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {

@@ -6,6 +6,7 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/kernels/runtime_kernels.h"
+#include "cohort/runtime/kernels/waiting_kernel.h"
 #include "cohort/runtime/placement/memory_placement.h"
 
 namespace cohort {
@@ -94,7 +95,7 @@ bool IsTrue(const Tensor& value) {
   throw InvalidArgumentError(StrCat("[function] expected a condition that is true or false; got ", value.dtype()));
 }
 
-class CallKernel final : public AsyncOpKernel {
+class CallKernel final : public WaitingKernel<WaitKind::kCall> {
  public:
   explicit CallKernel(const KernelConstruction& c) : function_(FunctionOf(c, "f")) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -105,7 +106,7 @@ class CallKernel final : public AsyncOpKernel {
   CompiledFunction& function_;
 };
 
-class IfKernel final : public AsyncOpKernel {
+class IfKernel final : public WaitingKernel<WaitKind::kCall> {
  public:
   explicit IfKernel(const KernelConstruction& c)
       : then_(FunctionOf(c, "then_branch")), else_(FunctionOf(c, "else_branch")) {}
@@ -218,7 +219,7 @@ class Loop {
   std::vector<Tensor> results_;  // of the latest call
 };
 
-class WhileKernel final : public AsyncOpKernel {
+class WhileKernel final : public WaitingKernel<WaitKind::kCall> {
  public:
   explicit WhileKernel(const KernelConstruction& c) : cond_(FunctionOf(c, "cond")), body_(FunctionOf(c, "body")) {}
   void ComputeAsync(KernelContext& ctx, Done done) override { (new Loop(ctx, cond_, body_, std::move(done)))->Start(); }

@@ -8,6 +8,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/data_flow/queue.h"
 #include "cohort/runtime/kernels/runtime_kernels.h"
+#include "cohort/runtime/kernels/waiting_kernel.h"
 
 namespace cohort {
 namespace {
@@ -86,7 +87,7 @@ void CheckTimeout(const KernelConstruction& c) {
 }
 
 template <bool kMany>
-class EnqueueKernel final : public AsyncOpKernel {
+class EnqueueKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit EnqueueKernel(const KernelConstruction& c) { CheckTimeout(c); }
 
@@ -118,7 +119,7 @@ class EnqueueKernel final : public AsyncOpKernel {
 // The attribute of a dequeue that makes the queue remember the element for the session (QueueResource::Request).
 constexpr char kHeldBySession[] = "_held_by_session";
 
-class DequeueKernel : public AsyncOpKernel {
+class DequeueKernel : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit DequeueKernel(const KernelConstruction& c) {
     CheckTimeout(c);
@@ -158,7 +159,7 @@ class DequeueBatchKernel final : public DequeueKernel {
   }
 };
 
-class CloseKernel final : public AsyncOpKernel {
+class CloseKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit CloseKernel(const KernelConstruction& c) : cancel_(c.attr<bool>("cancel_pending_enqueues")) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -169,7 +170,7 @@ class CloseKernel final : public AsyncOpKernel {
   const bool cancel_;
 };
 
-class ResetKernel final : public AsyncOpKernel {
+class ResetKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit ResetKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -177,7 +178,7 @@ class ResetKernel final : public AsyncOpKernel {
   }
 };
 
-class FailSessionKernel final : public AsyncOpKernel {
+class FailSessionKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit FailSessionKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {

@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
+#include "cohort/runtime/kernels/waiting_kernel.h"
 #include "cohort/runtime/placement/memory_placement.h"
 
 namespace cohort {
@@ -130,7 +131,7 @@ std::unique_ptr<OpKernel> MakeSend(const KernelConstruction& c) {
   return std::make_unique<SendKernel>(c);
 }
 
-class RecvKernel final : public AsyncOpKernel {
+class RecvKernel final : public WaitingKernel<WaitKind::kValue> {
  public:
   explicit RecvKernel(const KernelConstruction& c)
       : edge_(static_cast<EdgeId>(c.attr<int64_t>("edge"))), dtype_(c.node.output_dtype(0)) {}

@@ -5,6 +5,7 @@
 #include "cohort/runtime/data_flow/chief_record.h"
 #include "cohort/runtime/data_flow/step_clock.h"
 #include "cohort/runtime/kernels/runtime_kernels.h"
+#include "cohort/runtime/kernels/waiting_kernel.h"
 
 namespace cohort {
 namespace {
@@ -35,13 +36,13 @@ class SessionResourceHandleKernel final : public OpKernel {
   std::string name_;
 };
 
-class StepClockJoinKernel final : public AsyncOpKernel {
+class StepClockJoinKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit StepClockJoinKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override { ClockOf(ctx)->Join(PendingKernel(ctx, std::move(done))); }
 };
 
-class StepClockTickKernel final : public AsyncOpKernel {
+class StepClockTickKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit StepClockTickKernel(const KernelConstruction& c) : limit_(c.attr<int64_t>("limit")) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {
@@ -52,7 +53,7 @@ class StepClockTickKernel final : public AsyncOpKernel {
   const int64_t limit_;
 };
 
-class ChiefRecordHoldKernel final : public AsyncOpKernel {
+class ChiefRecordHoldKernel final : public WaitingKernel<WaitKind::kOtherSteps> {
  public:
   explicit ChiefRecordHoldKernel(const KernelConstruction&) {}
   void ComputeAsync(KernelContext& ctx, Done done) override {

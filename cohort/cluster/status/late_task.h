@@ -1,0 +1,16 @@
+// DescribeLateTask: asks a task that others wait for what it does.
+#pragma once
+
+#include <string>
+
+namespace cohort {
+
+class ClusterNode;
+
+// Asks the task what it does, and returns the answer as text: its operations, and the stacks of the threads that run
+// them or, if it runs none, of all threads that are not idle. If the task only waits for another task, asks that one,
+// too, and so on. Each question goes over a new connection. Waits at most about ten seconds. If a task does not answer,
+// the text says so. Does not throw. Must not be called on a network thread.
+std::string DescribeLateTask(ClusterNode& node, const std::string& task);
+
+}  // namespace cohort
