@@ -20,6 +20,11 @@ namespace {
 
 bool IsAlnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
+// Limits for graphs from elsewhere. An attribute of a few bytes can ask for any number of outputs. Shape rules add and
+// multiply dimensions and do not check each sum; with these limits the sums fit into 64 bits.
+constexpr size_t kMaxOutputs = 1 << 14;
+constexpr int64_t kMaxDim = int64_t{1} << 40;
+
 // TensorFlow's rule for the names of nodes; passes may also begin with '_'.
 bool IsNodeName(const std::string& name, bool underscore_first) {
   if (name.empty()) return false;
@@ -301,6 +306,10 @@ void NodeBuilder::ResolveOutputs(const OpDef& op, Node& node) {
     } else {
       const int64_t count = arg.number_attr.empty() ? 1 : node.attr<int64_t>(arg.number_attr);
       if (count < 0) Fail(node, StrCat("attribute '", arg.number_attr, "' must not be negative, got ", count));
+      if (count > static_cast<int64_t>(kMaxOutputs)) {
+        Fail(node, StrCat("expected at most ", kMaxOutputs, " outputs; got ", count, " by attribute '", arg.number_attr,
+                          "'"));
+      }
       dtypes.assign(static_cast<size_t>(count), arg.type_attr.empty() ? arg.dtype : node.attr<DType>(arg.type_attr));
     }
     node.output_dtypes_.insert(node.output_dtypes_.end(), dtypes.begin(), dtypes.end());
@@ -321,6 +330,11 @@ void NodeBuilder::ResolveOutputs(const OpDef& op, Node& node) {
   if (node.output_shapes_.size() != count) {
     throw InternalError(StrCat("[graph] ", node.Describe(), ": the shape rule gave ", node.output_shapes_.size(),
                                " shapes for ", count, " outputs"));
+  }
+  for (const Shape& shape : node.output_shapes_) {
+    for (const int64_t dim : shape.dims()) {
+      if (dim > kMaxDim) Fail(node, StrCat("expected dimensions of at most 2^40; got the output shape ", shape));
+    }
   }
 }
 

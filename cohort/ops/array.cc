@@ -77,7 +77,10 @@ Shape ResolveReshape(const Shape& from, const Shape& wanted) {
   int64_t product = 1;
   for (int i = 0; i < wanted.rank(); ++i) {
     if (wanted.dim(i) >= 0) {
-      product *= wanted.dim(i);
+      if (__builtin_mul_overflow(product, wanted.dim(i), &product)) {
+        throw InvalidArgumentError(
+            StrCat("cannot reshape a tensor of shape ", from, " to ", wanted, ", whose elements cannot be counted"));
+      }
     } else if (unknown < 0) {
       unknown = i;
     } else {

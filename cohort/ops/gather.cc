@@ -47,13 +47,16 @@ namespace {
 std::vector<Shape> GatherShape(ShapeContext& c) {
   const Shape& params = c.input(0);
   const Shape& indices = c.input(1);
-  const auto axis = KnownIntegers(c, 2);
+  const auto axis = KnownInteger(c, 2, "axis");
   if (!params.has_rank() || !indices.has_rank()) return UnknownShapes(1);
-  const int batch = static_cast<int>(c.attr<int64_t>("batch_dims"));
-  const int batch_dims = batch < 0 ? batch + indices.rank() : batch;
+  const int64_t batch = c.attr<int64_t>("batch_dims");
+  if (batch < -indices.rank() || batch > indices.rank()) {
+    throw InvalidArgumentError(StrCat("batch_dims ", batch, " must be at most the rank of indices ", indices.rank()));
+  }
+  const int batch_dims = static_cast<int>(batch < 0 ? batch + indices.rank() : batch);
   if (params.rank() == 0) throw InvalidArgumentError("params must be at least 1 dimensional; got a scalar");
   if (!axis) return {Shape::UnknownDims(params.rank() + indices.rank() - 1 - batch_dims)};
-  const int at = NormalizeAxis(axis->at(0), params.rank());
+  const int at = NormalizeAxis(*axis, params.rank());
   if (batch_dims < 0 || batch_dims > indices.rank() || batch_dims > at) {
     throw InvalidArgumentError(
         StrCat("batch_dims ", batch, " must be at most the axis ", at, " and the rank of indices ", indices.rank()));
@@ -116,11 +119,11 @@ void GatherGradient(GradientContext& c) {
 
 std::vector<Shape> OneHotShape(ShapeContext& c) {
   const Shape& indices = c.input(0);
-  const auto depth = KnownIntegers(c, 1);
-  if (depth && depth->at(0) < 0) throw InvalidArgumentError(StrCat("depth must be >= 0; got ", depth->at(0)));
+  const auto depth = KnownInteger(c, 1, "depth");
+  if (depth && *depth < 0) throw InvalidArgumentError(StrCat("depth must be >= 0; got ", *depth));
   if (!indices.has_rank()) return UnknownShapes(1);
   const int axis = NormalizeAxis(c.attr<int64_t>("axis"), indices.rank() + 1);
-  return {indices.Sub(0, axis).Concat(Shape{depth ? depth->at(0) : -1}).Concat(indices.Sub(axis, indices.rank()))};
+  return {indices.Sub(0, axis).Concat(Shape{depth.value_or(-1)}).Concat(indices.Sub(axis, indices.rank()))};
 }
 
 std::vector<Shape> UniqueShape(ShapeContext& c) { return {Shape::UnknownDims(1), c.WithRank(0, 1)}; }

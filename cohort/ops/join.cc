@@ -65,13 +65,13 @@ namespace {
 
 std::vector<Shape> ConcatShape(ShapeContext& c) {
   const int count = c.num_inputs() - 1;
-  const auto axis = KnownIntegers(c, count);
+  const auto axis = KnownInteger(c, count, "concat axis");
   int rank = -1;
   for (int i = 0; i < count && rank < 0; ++i) rank = c.input(i).rank();
   if (rank < 0) return UnknownShapes(1);
   if (rank == 0) throw InvalidArgumentError("scalars cannot be concatenated; use Pack");
   if (!axis) return {Shape::UnknownDims(rank)};
-  const int at = NormalizeAxis(IntegerScalar(*c.input_value(count), "concat axis"), rank, "concat axis");
+  const int at = NormalizeAxis(*axis, rank, "concat axis");
   Shape result = Shape::UnknownDims(rank);
   int64_t sum = 0;
   for (int i = 0; i < count; ++i) {
@@ -93,10 +93,10 @@ std::vector<Shape> ConcatOffsetShape(ShapeContext& c) {
 std::vector<Shape> SplitShape(ShapeContext& c) {
   const int64_t parts = c.attr<int64_t>("num_split");
   const Shape& value = c.input(1);
-  const auto axis = KnownIntegers(c, 0);
+  const auto axis = KnownInteger(c, 0, "split_dim");
   Shape part = value.has_rank() ? Shape::UnknownDims(value.rank()) : value;
   if (axis && value.has_rank()) {
-    const int at = NormalizeAxis(axis->at(0), value.rank(), "split axis");
+    const int at = NormalizeAxis(*axis, value.rank(), "split axis");
     part = value;
     if (value.dim(at) >= 0) {
       if (value.dim(at) % parts != 0) {
@@ -112,14 +112,14 @@ std::vector<Shape> SplitShape(ShapeContext& c) {
 std::vector<Shape> SplitVShape(ShapeContext& c) {
   const size_t parts = static_cast<size_t>(c.attr<int64_t>("num_split"));
   const Shape& value = c.input(0);
-  const auto axis = KnownIntegers(c, 2);
+  const auto axis = KnownInteger(c, 2, "split_dim");
   const auto sizes = KnownIntegers(c, 1);
   if (sizes && sizes->size() != parts) {
     throw InvalidArgumentError(StrCat("size_splits has ", sizes->size(), " elements for num_split = ", parts));
   }
   if (!value.has_rank()) return UnknownShapes(static_cast<int>(parts));
   if (!axis) return std::vector<Shape>(parts, Shape::UnknownDims(value.rank()));
-  const int at = NormalizeAxis(axis->at(0), value.rank(), "split axis");
+  const int at = NormalizeAxis(*axis, value.rank(), "split axis");
   std::vector<Shape> shapes(parts, value);
   for (Shape& shape : shapes) shape.set_dim(at, -1);
   if (!sizes) return shapes;
@@ -158,7 +158,11 @@ std::vector<Shape> TileShape(ShapeContext& c) {
   }
   Shape result = Shape::UnknownDims(in.rank());
   for (int i = 0; i < in.rank(); ++i) {
-    if (in.dim(i) >= 0 && multiples.dim(i) >= 0) result.set_dim(i, in.dim(i) * multiples.dim(i));
+    int64_t dim = Shape::kUnknownDim;
+    if (in.dim(i) >= 0 && multiples.dim(i) >= 0 && __builtin_mul_overflow(in.dim(i), multiples.dim(i), &dim)) {
+      throw InvalidArgumentError(StrCat("multiples ", multiples, " of ", in, " are too large"));
+    }
+    result.set_dim(i, dim);
   }
   return {result};
 }
@@ -305,6 +309,9 @@ std::vector<int64_t> ResolveSplit(std::vector<int64_t> sizes, int64_t total) {
   int64_t sum = 0;
   int64_t* rest = nullptr;
   for (int64_t& size : sizes) {
+    if (size > total - sum) {  // so that the sum cannot overflow
+      throw InvalidArgumentError(StrCat("sizes ", StrJoin(sizes, ","), " do not add up to the dimension ", total));
+    }
     if (size >= 0) {
       sum += size;
     } else if (size == -1 && rest == nullptr) {
@@ -313,8 +320,8 @@ std::vector<int64_t> ResolveSplit(std::vector<int64_t> sizes, int64_t total) {
       throw InvalidArgumentError(StrCat("sizes must not be negative, but for one -1; got ", StrJoin(sizes, ",")));
     }
   }
-  if (rest != nullptr && sum <= total) *rest = total - sum;
-  if (rest == nullptr ? sum != total : sum > total) {
+  if (rest != nullptr) *rest = total - sum;
+  if (rest == nullptr && sum != total) {
     throw InvalidArgumentError(StrCat("sizes ", StrJoin(sizes, ","), " do not add up to the dimension ", total));
   }
   return sizes;

@@ -48,9 +48,9 @@ Shape RowShape(const Shape& data, const Shape& ids, const char* what) {
 
 std::vector<Shape> SegmentShape(ShapeContext& c) {
   const Shape row = RowShape(c.input(0), c.input(1), "segment_ids");
-  const auto count = KnownIntegers(c, 2);
-  if (count && count->at(0) < 0) throw InvalidArgumentError(StrCat("num_segments must be >= 0; got ", count->at(0)));
-  return {Shape{count ? count->at(0) : -1}.Concat(row)};
+  const auto count = KnownInteger(c, 2, "num_segments");
+  if (count && *count < 0) throw InvalidArgumentError(StrCat("num_segments must be >= 0; got ", *count));
+  return {Shape{count.value_or(-1)}.Concat(row)};
 }
 
 // Each row gets the gradient of its segment; rows that were dropped get zeros.

@@ -16,8 +16,8 @@ Output Scan(const char* op, Output x, Output axis, bool exclusive, bool reverse,
 
 std::vector<Shape> ScanShape(ShapeContext& c) {
   c.WithRank(1, 0);
-  const auto axis = KnownIntegers(c, 1);
-  if (axis && c.input(0).has_rank()) NormalizeAxis(axis->at(0), c.input(0).rank());
+  const auto axis = KnownInteger(c, 1, "axis");
+  if (axis && c.input(0).has_rank()) NormalizeAxis(*axis, c.input(0).rank());
   return {c.input(0)};
 }
 

@@ -85,6 +85,12 @@ std::optional<std::vector<int64_t>> KnownIntegers(const ShapeContext& c, int i) 
   return IntegerValues(*value);
 }
 
+std::optional<int64_t> KnownInteger(const ShapeContext& c, int i, const char* what) {
+  const std::optional<Tensor> value = c.input_value(i);
+  if (!value) return std::nullopt;
+  return IntegerScalar(*value, what);
+}
+
 bool CanBroadcast(const Shape& a, const Shape& b) {
   for (int i = 1; i <= std::min(a.rank(), b.rank()); ++i) {
     const int64_t da = a.dim(a.rank() - i), db = b.dim(b.rank() - i);

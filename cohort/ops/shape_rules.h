@@ -36,6 +36,10 @@ Shape ReducedShape(const Shape& shape, const std::vector<bool>& reduced, bool ke
 // Returns the value of input i as integers, or nullopt if it is not known when the graph is built.
 std::optional<std::vector<int64_t>> KnownIntegers(const ShapeContext& c, int i);
 
+// The same for an input that must be a scalar or have one element. Throws InvalidArgumentError, whose message contains
+// `what`, if it has another number of elements.
+std::optional<int64_t> KnownInteger(const ShapeContext& c, int i, const char* what);
+
 // Returns true if two fully defined shapes broadcast.
 bool CanBroadcast(const Shape& a, const Shape& b);
 // Returns `wanted` with its unknown dimension filled in, so that it has as many elements as `from` (fully defined).

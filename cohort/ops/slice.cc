@@ -1,5 +1,7 @@
 #include "cohort/ops/slice.h"
 
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
@@ -64,8 +66,9 @@ Shape SlicedShape(const Shape& in, const std::vector<int64_t>& begin, const std:
   Shape result;
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t from = begin[static_cast<size_t>(i)], count = size[static_cast<size_t>(i)], dim = in.dim(i);
-    const int64_t taken = count == -1 ? (dim < 0 ? -1 : dim - from) : count;
-    if (from < 0 || count < -1 || (dim >= 0 && (taken < 0 || from + taken > dim))) {
+    const bool begins = from >= 0 && (dim < 0 || from <= dim);
+    const int64_t taken = count != -1 ? count : begins && dim >= 0 ? dim - from : -1;
+    if (!begins || count < -1 || (dim >= 0 && taken > dim - from)) {
       throw InvalidArgumentError(StrCat("slice of ", count, " from ", from, " leaves dimension ", i, " of shape ", in));
     }
     result.AddDim(taken);
@@ -85,7 +88,13 @@ Shape PaddedShape(const Shape& in, const std::vector<int64_t>& paddings) {
       throw InvalidArgumentError(
           StrCat("paddings must not be negative; got ", before, " and ", after, " for dimension ", i));
     }
-    result.AddDim(in.dim(i) < 0 ? -1 : before + in.dim(i) + after);
+    int64_t padded = 0;
+    if (__builtin_add_overflow(before, std::max<int64_t>(in.dim(i), 0), &padded) ||
+        __builtin_add_overflow(padded, after, &padded)) {
+      throw InvalidArgumentError(
+          StrCat("paddings of ", before, " and ", after, " for dimension ", i, " are too large"));
+    }
+    result.AddDim(in.dim(i) < 0 ? -1 : padded);
   }
   return result;
 }

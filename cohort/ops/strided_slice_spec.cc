@@ -99,10 +99,10 @@ class Resolver {
     const int64_t from = open_begin ? (stride > 0 ? 0 : size - 1) : Clamp((*begin_)[i], size, stride);
     const int64_t to = open_end ? (stride > 0 ? size : -1) : Clamp((*end_)[i], size, stride);
     const int64_t span = to - from;
-    const int64_t count =
-        span == 0 || (span < 0) != (stride < 0) ? 0 : (span + stride - (stride > 0 ? 1 : -1)) / stride;
+    const int64_t count = span == 0 || (span < 0) != (stride < 0) ? 0 : 1 + (span - (stride > 0 ? 1 : -1)) / stride;
     spec_.output.AddDim(count);
-    Push(count > 0 ? from : 0, stride, count);
+    // A stride that leads from no element to another may be any number, so that sums with it could overflow.
+    Push(count > 0 ? from : 0, count > 1 ? stride : 1, count);
   }
 
   // The dimension or a bound is not known. x[a:b] with non-negative a <= b of an unknown dimension is not b -

@@ -1,6 +1,7 @@
 #include "cohort/ops/window.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -16,6 +17,9 @@ std::string Listed(const std::vector<int64_t>& values) {
   return "[" + text + "]";
 }
 
+// Dimensions are at most 2^40 (graph/node_builder.cc), so sums of a dimension and of such numbers fit into 64 bits.
+constexpr int64_t kLargestAttr = std::numeric_limits<int32_t>::max();
+
 void CheckRank4(const Shape& shape, const char* what) {
   if (shape.has_rank() && shape.rank() != 4) {
     throw InvalidArgumentError(StrCat("[ops/window] expected ", what, " of rank 4; got ", shape));
@@ -27,10 +31,11 @@ int64_t DimOrUnknown(const Shape& shape, int i) { return shape.has_rank() ? shap
 }  // namespace
 
 std::array<int64_t, 2> SpatialAttr(const std::vector<int64_t>& values, const char* attr) {
-  const bool positive = std::all_of(values.begin(), values.end(), [](int64_t value) { return value > 0; });
+  const bool positive =
+      std::all_of(values.begin(), values.end(), [](int64_t value) { return value > 0 && value <= kLargestAttr; });
   if (values.size() != 4 || !positive || values[0] != 1 || values[3] != 1) {
     throw InvalidArgumentError(StrCat("[ops/window] expected ", attr,
-                                      " of the form [1, rows, columns, 1] with positive numbers; got ",
+                                      " of the form [1, rows, columns, 1] with positive numbers below 2^31; got ",
                                       Listed(values)));
   }
   return {values[1], values[2]};
@@ -48,9 +53,9 @@ void ReadExplicitPaddings(const std::vector<int64_t>& paddings, WindowAttrs& att
     throw InvalidArgumentError(
         StrCat("[ops/window] expected no explicit_paddings with padding ", attrs.padding, "; got ", Listed(paddings)));
   }
-  const bool valid = paddings.size() == 8 && paddings[0] == 0 && paddings[1] == 0 && paddings[6] == 0 &&
-                     paddings[7] == 0 &&
-                     std::all_of(paddings.begin(), paddings.end(), [](int64_t value) { return value >= 0; });
+  const bool valid =
+      paddings.size() == 8 && paddings[0] == 0 && paddings[1] == 0 && paddings[6] == 0 && paddings[7] == 0 &&
+      std::all_of(paddings.begin(), paddings.end(), [](int64_t value) { return value >= 0 && value <= kLargestAttr; });
   if (!valid) {
     throw InvalidArgumentError(
         StrCat("[ops/window] expected explicit_paddings [0, 0, top, bottom, left, right, 0, 0], none negative; got ",
@@ -64,7 +69,12 @@ WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int
   const auto i = static_cast<size_t>(axis);
   if (length < 0 || size < 0) return {};
   if (size == 0) throw InvalidArgumentError("[ops/window] expected a window of at least one element; got an empty one");
-  const int64_t reach = (size - 1) * attrs.dilations[i] + 1;
+  int64_t reach = 0;
+  if (__builtin_mul_overflow(size - 1, attrs.dilations[i], &reach) || reach > (int64_t{1} << 62)) {
+    throw InvalidArgumentError(StrCat("[ops/window] expected a window that can be counted; got ", size, " elements, ",
+                                      attrs.dilations[i], " apart"));
+  }
+  ++reach;
   if (attrs.padding == "SAME") {
     const int64_t count = (length + attrs.strides[i] - 1) / attrs.strides[i];
     const int64_t padding = std::max<int64_t>(0, (count - 1) * attrs.strides[i] + reach - length);
@@ -95,7 +105,10 @@ Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& 
     }
   }
   int64_t out = last;
-  if (depthwise) out = in >= 0 && last >= 0 ? in * last : Shape::kUnknownDim;
+  if (depthwise && (in < 0 || last < 0)) out = Shape::kUnknownDim;
+  if (depthwise && in >= 0 && last >= 0 && __builtin_mul_overflow(in, last, &out)) {
+    throw InvalidArgumentError(StrCat("[ops/window] expected channels that can be counted; got filter ", filter));
+  }
   Shape shape{DimOrUnknown(input, 0), -1, -1, out};
   for (int axis = 0; axis < 2; ++axis) {
     shape.set_dim(axis + 1, PlaceWindow(attrs, axis, DimOrUnknown(input, axis + 1), DimOrUnknown(filter, axis)).count);

@@ -139,5 +139,43 @@ TEST_F(IndexingTest, StitchOfAPartitionGivesTheRowsBack) {
             Counting({5, 2}).ToVector<int32_t>());
 }
 
+// Sums and products of such numbers would overflow, and then fit by accident.
+TEST_F(IndexingTest, NumbersAtTheEndOfTheirRangeAreRefused) {
+  const Output x = Unknown(DType::kInt32, 1);
+  const Output a = Unknown(DType::kInt64, 1), b = Unknown(DType::kInt64, 1);
+  const auto numbers = [](const std::vector<int64_t>& values) { return Tensor::Vector(values); };
+  const Tensor four = Counting({4});
+  EXPECT_THAT(RunMessage(ops::Slice(x, a, b), {{x, four}, {a, numbers({INT64_MAX})}, {b, numbers({2})}}),
+              HasSubstr("leaves dimension 0"));
+  EXPECT_THAT(RunMessage(ops::Tile(x, a), {{x, four}, {a, numbers({int64_t{1} << 62})}}), HasSubstr("too large"));
+  const Node* split = graph_.Op("SplitV").Input(x).Input(a).Input(ops::Const(graph_, 0)).Attr("num_split", 5).Finish();
+  const int64_t quarter = int64_t{1} << 62;  // four of them are 0 in 64 bits
+  EXPECT_THAT(RunMessage(split->output(0), {{x, four}, {a, numbers({quarter, quarter, quarter, quarter, 4})}}),
+              HasSubstr("do not add up"));
+  const Output empty = Unknown(DType::kInt32, 1);
+  EXPECT_THAT(
+      RunMessage(ops::Reshape(empty, a), {{empty, Counting({0})}, {a, numbers({int64_t{1} << 32, int64_t{1} << 32})}}),
+      HasSubstr("cannot be counted"));
+  // The step from the only element of a slice leads nowhere, so it may be any number.
+  const Output taken = graph_.Op("StridedSlice").Input(x).Input(a).Input(b).Input(a).Finish1();
+  EXPECT_EQ(interpreter_.Run1(taken, {{x, four}, {a, numbers({INT64_MAX})}, {b, numbers({4})}}).num_elements(), 0);
+}
+
+TEST_F(IndexingTest, ShapeRulesRefuseWhatNoNodeCanBe) {
+  const Output x = Unknown(DType::kInt32, 2);
+  const auto split = [&](const Tensor& axis, int64_t parts) {
+    return MessageOf<InvalidArgumentError>(
+        [&] { graph_.Op("Split").Input(ops::Const(graph_, axis)).Input(x).Attr("num_split", parts).Finish(); });
+  };
+  EXPECT_THAT(split(Tensor(DType::kInt32, Shape{0}), 2), HasSubstr("split_dim must be an integer scalar"));
+  EXPECT_THAT(split(Tensor::Scalar(0), 1 << 20), HasSubstr("at most 16384 outputs; got 1048576"));
+  const std::vector<int64_t> huge = {int64_t{1} << 62};
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                const Output wide = ops::Placeholder(graph_, DType::kInt32, Shape{4});
+                ops::Tile(wide, ops::Const(graph_, Tensor::Vector(huge)));
+              }),
+              HasSubstr("too large"));
+}
+
 }  // namespace
 }  // namespace cohort

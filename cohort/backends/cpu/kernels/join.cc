@@ -188,7 +188,11 @@ void Tile(KernelContext& ctx) {
   for (int i = 0; i < in.rank(); ++i) {
     const int64_t times = multiples[static_cast<size_t>(i)];
     if (times < 0) throw InvalidArgumentError(StrCat("Expected multiples[", i, "] >= 0, but got ", times));
-    shape.AddDim(in.dim(i) * times);
+    int64_t dim = 0;
+    if (__builtin_mul_overflow(in.dim(i), times, &dim)) {
+      throw InvalidArgumentError(StrCat("multiples[", i, "] = ", times, " of ", in, " is too large"));
+    }
+    shape.AddDim(dim);
   }
   if (shape == in) return ctx.SetOutput(0, x);
   const auto from = cpu::DenseStrides(in), to = cpu::DenseStrides(shape);

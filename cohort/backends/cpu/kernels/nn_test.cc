@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <limits>
@@ -152,6 +153,22 @@ TEST(CrossEntropyTest, SparseAndDenseAgreeWithTheFormula) {
   EXPECT_THAT(Floats(run.Run1(dense.node->output(1))), Pointwise(FloatNear(1e-6f), backprop));
   const std::vector<Gradient> gradients = Gradients({sparse}, {logits});
   EXPECT_THAT(Floats(run.Run1(gradients[0].values)), Pointwise(FloatNear(1e-6f), backprop));
+}
+
+// The memory of the logits, which have no element, must not be read.
+TEST(CrossEntropyTest, NoClassesGiveNoLossAndReadNothing) {
+  constexpr size_t kPage = 4096;
+  void* const page = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
+    Graph graph;
+    const Output logits = ops::Placeholder(graph, dtype, Shape{3, 0});
+    const Output loss =
+        ops::SoftmaxCrossEntropyWithLogits(logits, ops::Const(graph, Tensor::Zeros(dtype, Shape{3, 0})));
+    const Tensor fed = Tensor::FromBlob(page, dtype, Shape{3, 0}, nullptr);
+    EXPECT_THAT(Floats(Interpreter().Run1(ops::Cast(loss, DType::kFloat32), {{logits, fed}})), ElementsAre(0, 0, 0));
+  }
+  munmap(page, kPage);
 }
 
 TEST(CrossEntropyTest, BatchDimensionsMayBeMany) {
