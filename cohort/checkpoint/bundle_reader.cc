@@ -27,8 +27,15 @@ void NormaliseBools(Tensor* tensor) {
   for (size_t i = 0; i < tensor->bytes(); ++i) bytes[i] = bytes[i] != 0;
 }
 
+// Each pair of parts is compared. Cohort makes at most one part for each parameter server.
+constexpr size_t kMaxParts = 8192;
+
 // Boxes of one tensor must not share elements: then equal counts mean full coverage.
 void CheckDisjoint(const std::string& name, const std::string& prefix, const std::vector<TensorSlice>& boxes) {
+  if (boxes.size() > kMaxParts) {
+    throw DataLossError(StrCat("[checkpoint] expected at most ", kMaxParts, " parts of \"", name, "\" in ", prefix,
+                               "; got ", boxes.size()));
+  }
   for (size_t i = 0; i < boxes.size(); ++i) {
     for (size_t j = i + 1; j < boxes.size(); ++j) {
       if (SliceOverlap(boxes[i], boxes[j]).size() == 0) continue;
@@ -132,11 +139,20 @@ void BundleReader::CheckReadable(const std::string& name, const BundleEntry& ent
   if (entry.dtype() == DType::kInvalid || IsHandle(entry.dtype())) {
     throw UnimplementedError(StrCat(Where(name, entry), " has a dtype that we lack"));
   }
-  // Checks the files before memory is allocated, because a corrupt index may claim any size.
+  // Checks the files before memory is allocated, because a corrupt index may claim any size. Many parts may claim the
+  // same bytes, so the parts in a file must not have more bytes than the file.
+  std::map<int32_t, int64_t> bytes_in_shard;
   for (const BundleEntry* part : StoredParts(name)) {
     const RandomAccessFile& file = Shard(part->shard);
     if (file.Size() < part->offset + part->size) {
       throw DataLossError(StrCat(Where(name, *part), " is cut off: the file has only ", file.Size(), " bytes"));
+    }
+    int64_t& bytes = bytes_in_shard[part->shard];
+    bytes += part->size;
+    if (bytes > file.Size()) {
+      throw DataLossError(StrCat(Where(name, *part), " and the parts before it have ", bytes,
+                                 " bytes; expected no more than the ", file.Size(),
+                                 " of the file, and no bytes twice"));
     }
   }
 }

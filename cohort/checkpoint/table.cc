@@ -7,6 +7,7 @@
 #include <leveldb/table.h>
 #include <leveldb/table_builder.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -21,6 +22,10 @@ namespace {
 constexpr size_t kFooterBytes = 48;
 constexpr size_t kBlockTrailerBytes = 5;
 constexpr size_t kMinBlockBytes = 8;  // one restart and their count
+// Keys share their beginnings, and blocks may be packed. All keys and values together may have so many times the bytes
+// of the file, or so many bytes if the file is small.
+constexpr uint64_t kMaxGrowth = 64;
+constexpr uint64_t kAlwaysAllowed = uint64_t{64} << 20;
 constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 
 leveldb::Options TableOptions() {
@@ -116,7 +121,21 @@ TableEntries ReadEntries(const std::string& bytes, const std::string& file_name)
   read.fill_cache = false;
   const std::unique_ptr<leveldb::Iterator> it(table->NewIterator(read));
   TableEntries entries;
-  for (it->SeekToFirst(); it->Valid(); it->Next()) entries.emplace_back(it->key().ToString(), it->value().ToString());
+  const uint64_t most = std::max(kAlwaysAllowed, bytes.size() * kMaxGrowth);
+  uint64_t total = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    total += it->key().size() + it->value().size();
+    if (total > most) {
+      ThrowCorrupt(
+          file_name, source.last_offset,
+          StrCat("it unpacks to more than the ", most, " bytes that a file of ", bytes.size(), " bytes may have"));
+    }
+    // A block that is listed twice would be read twice.
+    if (!entries.empty() && it->key().compare(entries.back().first) <= 0) {
+      ThrowCorrupt(file_name, source.last_offset, "its keys are not in ascending order");
+    }
+    entries.emplace_back(it->key().ToString(), it->value().ToString());
+  }
   if (!it->status().ok()) ThrowCorrupt(file_name, source.last_offset, it->status().ToString());
   return entries;
 }

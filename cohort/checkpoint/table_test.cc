@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <leveldb/comparator.h>
+#include <leveldb/env.h>
+#include <leveldb/options.h>
+#include <leveldb/table_builder.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
@@ -57,6 +62,58 @@ TEST(TableTest, EveryFlippedBitIsDataLossUnlessNobodyReadsIt) {
       EXPECT_NO_THROW(DecodeTable(bad, "t")) << "padding";
     }
   }
+}
+
+// The file of a table in memory.
+class Sink final : public leveldb::WritableFile {
+ public:
+  leveldb::Status Append(const leveldb::Slice& data) override {
+    bytes.append(data.data(), data.size());
+    return leveldb::Status::OK();
+  }
+  leveldb::Status Close() override { return leveldb::Status::OK(); }
+  leveldb::Status Flush() override { return leveldb::Status::OK(); }
+  leveldb::Status Sync() override { return leveldb::Status::OK(); }
+  std::string bytes;
+};
+
+std::string Built(const leveldb::Options& options, const std::vector<std::string>& keys) {
+  Sink sink;
+  leveldb::TableBuilder builder(options, &sink);
+  for (const std::string& key : keys) builder.Add(key, "");
+  EXPECT_TRUE(builder.Finish().ok());
+  return sink.bytes;
+}
+
+// Only the bytes in which a key differs from the key before it are stored.
+TEST(TableTest, ASmallFileGivesNoHugeEntries) {
+  leveldb::Options options;
+  options.compression = leveldb::kNoCompression;
+  options.block_size = size_t{1} << 30;
+  options.block_restart_interval = 1000;
+  std::vector<std::string> keys;
+  for (char last = '\0'; last < 100; ++last) keys.push_back(std::string(1 << 20, 'k') + last);
+  const std::string bytes = Built(options, keys);
+  EXPECT_LT(bytes.size(), size_t{2} << 20);
+  EXPECT_THAT(MessageOf<DataLossError>([&] { DecodeTable(bytes, "t"); }), HasSubstr("unpacks to more than"));
+}
+
+// If an index lists a block twice, the keys come twice. Here they descend.
+TEST(TableTest, KeysMustAscend) {
+  class Descending final : public leveldb::Comparator {
+   public:
+    int Compare(const leveldb::Slice& a, const leveldb::Slice& b) const override { return b.compare(a); }
+    const char* Name() const override { return "descending"; }
+    void FindShortestSeparator(std::string*, const leveldb::Slice&) const override {}
+    void FindShortSuccessor(std::string*) const override {}
+  };
+  const Descending descending;
+  leveldb::Options options;
+  options.comparator = &descending;
+  EXPECT_THAT(MessageOf<DataLossError>([&] {
+                DecodeTable(Built(options, {"b", "a"}), "t");
+              }),
+              HasSubstr("not in ascending order"));
 }
 
 TEST(TableTest, ErrorNamesFileAndPlace) {

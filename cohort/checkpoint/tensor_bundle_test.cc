@@ -299,6 +299,25 @@ TEST(TensorBundleTest, CorruptionIsNamed) {
   EXPECT_THAT(MessageOf<NotFoundError>([&] { reader.Read("c"); }), HasSubstr("Key c not found in checkpoint"));
 }
 
+// A small data file may not stand for a large tensor whose parts all lie at the same place.
+TEST(TensorBundleTest, PartsMayNotShareBytes) {
+  const testing::TempFolder folder;
+  BundleWriter writer(folder / "m");
+  const Shape full{4, 2};
+  for (int64_t row = 0; row < 4; ++row) {
+    writer.AddSlice("w", full, TensorSlice::Rows(full, row, 1), Counting(Shape{1, 2}));
+  }
+  writer.Finish();
+  EXPECT_EQ(BundleReader(folder / "m").Read("w").shape(), full);
+  BundleIndex index = DecodeIndex(ReadFile(folder / "m.index"), "m.index");
+  for (auto& [key, entry] : index.entries) {
+    if (IsSliceKey(key)) entry.offset = 0;
+  }
+  Put(folder / "m.index", EncodeIndex(index));
+  Put(folder / "m.data-00000-of-00001", ReadFile(folder / "m.data-00000-of-00001").substr(0, 8));
+  EXPECT_THAT(MessageOf<DataLossError>([&] { BundleReader(folder / "m").Read("w"); }), HasSubstr("no bytes twice"));
+}
+
 TEST(TensorBundleTest, MergeOfParts) {
   const testing::TempFolder folder;
   const Shape full{6, 2};

@@ -12,6 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kExcerptWidth = 72;  // characters of the faulty line that are shown
+// TF_CONFIG has 3 levels. The JSON library prints values in values by recursion, so many levels would use up the stack.
+constexpr int kDeepest = 32;
 
 // Lines and columns count from 1, columns in bytes.
 struct Place {
@@ -46,10 +48,17 @@ std::string Reason(const json::parse_error& error) {
   return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
-// Records keys that occur twice in an object. nlohmann would keep the last one and say nothing.
+// Records keys that occur twice in an object. nlohmann would keep the last one and say nothing. Throws if values are
+// nested too deeply.
 class DuplicateKeys {
  public:
-  bool See(json::parse_event_t event, const json& value) {
+  explicit DuplicateKeys(std::string_view source) : source_(source) {}
+
+  bool See(int depth, json::parse_event_t event, const json& value) {
+    if (depth > kDeepest) {
+      throw InvalidArgumentError(
+          StrCat("[", source_, "] expected JSON of at most ", kDeepest, " lists and objects in one another; got more"));
+    }
     if (event == json::parse_event_t::object_start) keys_.emplace_back();
     if (event == json::parse_event_t::object_end) keys_.pop_back();
     if (event == json::parse_event_t::key) {
@@ -61,6 +70,7 @@ class DuplicateKeys {
   const std::string& found() const { return found_; }
 
  private:
+  const std::string_view source_;
   std::vector<std::set<std::string>> keys_;
   std::string found_;
 };
@@ -68,10 +78,11 @@ class DuplicateKeys {
 }  // namespace
 
 json ParseJson(std::string_view text, std::string_view source) {
-  DuplicateKeys duplicates;
+  DuplicateKeys duplicates(source);
   json value;
   try {
-    value = json::parse(text, [&](int, json::parse_event_t event, json& v) { return duplicates.See(event, v); });
+    value = json::parse(text,
+                        [&](int depth, json::parse_event_t event, json& v) { return duplicates.See(depth, event, v); });
   } catch (const json::parse_error& error) {
     // `byte` counts from 1. It is the position of the last character that was read.
     const Place place = FindPlace(text, error.byte == 0 ? 0 : error.byte - 1);

@@ -8,7 +8,8 @@
 namespace cohort::cluster_internal {
 
 // Returns the parsed text. Throws InvalidArgumentError, which begins with "[source] ", if the text is not JSON (with
-// line, column, and a mark below the place) or if an object has a key twice.
+// line, column, and a mark below the place), if an object has a key twice, or if more than 32 lists and objects are in
+// one another.
 nlohmann::json ParseJson(std::string_view text, std::string_view source);
 
 // Returns "a string", "a list", ... for error messages.

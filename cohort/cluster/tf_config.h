@@ -28,7 +28,8 @@ struct COHORT_EXPORT TFConfig {
 };
 
 // Returns the contents of `json`. Blank text counts as `{}`. Throws InvalidArgumentError, with the field and its value,
-// - if the text is not JSON (with line, column and a mark below the place), or has a key twice in one object;
+// - if the text is not JSON (with line, column and a mark below the place), has a key twice in one object, or has more
+//   than 32 lists and objects in one another;
 // - if a field has a wrong type, or a key looks like a misspelt one;
 // - if a job name looks like a misspelt "ps", "worker", "chief", "evaluator" or "master";
 // - if ParseAddress rejects an address, or two tasks have the same address (port 0 may occur several times);

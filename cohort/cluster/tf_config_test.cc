@@ -52,6 +52,12 @@ TEST(ParseTFConfigTest, NothingIsAProgramOnItsOwn) {
   }
 }
 
+// The text may come from a peer. A recursive printer of the value would use up the stack.
+TEST(ParseTFConfigTest, ListsInListsAreBounded) {
+  const std::string nested = std::string(500'000, '[') + std::string(500'000, ']');
+  EXPECT_THAT(MessageFor("{\"cluster\": " + nested + "}"), HasSubstr("at most 32 lists and objects"));
+}
+
 TEST(ParseTFConfigTest, OtherForms) {
   const TFConfig config =
       ParseTFConfig(Json("{'cluster': {'worker': {'1': 'h1:1', '3': 'h3:1'}, 'trainer2': ['t:0', 't:0']}, "

@@ -47,6 +47,8 @@ TEST(DatasetTest, SourcesRefuseWhatMakesNoSense) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Dataset::FromTensorSlices({Iota({})}); }), HasSubstr("int64[]"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Dataset::Range(0, 5, 0); }), HasSubstr("got 0"));
   EXPECT_THROW(Dataset::Range(INT64_MIN, INT64_MAX), InvalidArgumentError);
+  EXPECT_THROW(Dataset::Range(0, INT64_MIN, -1),
+               InvalidArgumentError);  // 2^63 numbers; the division would end the process
   EXPECT_THROW(Dataset::FromTensors({}), InvalidArgumentError);
   EXPECT_THROW(Dataset::Zip({}), InvalidArgumentError);
 }

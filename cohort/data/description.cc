@@ -1,6 +1,7 @@
 // Reads and writes descriptions of datasets. DescriptionWriter::Node writes a stage's kind, its inputs and then its
 // parameters. DescriptionReader::Node finds the kind in the table Kinds(), reads the inputs, and lets the kind's
-// function read the parameters and make the stage. To add a stage, add a row to Kinds().
+// function read the parameters and make the stage. To add a stage, add a row to Kinds(). Lists grow while they are
+// read, because a damaged length may be huge.
 #include "cohort/data/description.h"
 
 #include <cstring>
@@ -35,8 +36,8 @@ std::shared_ptr<const ElementFunction> ReadElementFunction(DescriptionReader& in
 }
 
 std::vector<Tensor> ReadTensors(DescriptionReader& in) {
-  std::vector<Tensor> tensors(static_cast<size_t>(in.Int(1, 1 << 16)));
-  for (Tensor& tensor : tensors) tensor = in.TensorReference();
+  std::vector<Tensor> tensors;
+  for (int64_t left = in.Int(1, 1 << 16); left > 0; --left) tensors.push_back(in.TensorReference());
   return tensors;
 }
 
@@ -60,8 +61,8 @@ NodePtr ReadBatch(DescriptionReader& in, const Inputs& inputs) {
 }
 
 NodePtr ReadRebatch(DescriptionReader& in, const Inputs& inputs) {
-  std::vector<int64_t> sizes(static_cast<size_t>(in.Int(1, 1 << 20)));
-  for (int64_t& size : sizes) size = in.Int(0, 1 << 30);
+  std::vector<int64_t> sizes;
+  for (int64_t left = in.Int(1, 1 << 20); left > 0; --left) sizes.push_back(in.Int(0, 1 << 30));
   return MakeRebatch(inputs[0], std::move(sizes));
 }
 
@@ -123,9 +124,9 @@ NodePtr ReadInterleave(DescriptionReader& in, const Inputs& inputs) {
 }
 
 NodePtr ReadIdxFiles(DescriptionReader& in) {
-  std::vector<std::string> paths(static_cast<size_t>(in.Int(1, 1 << 16)));
-  for (std::string& path : paths) {
-    path = in.String();
+  std::vector<std::string> paths;
+  for (int64_t left = in.Int(1, 1 << 16); left > 0; --left) {
+    const std::string& path = paths.emplace_back(in.String());
     if (in.check()) in.check()(path);
   }
   return MakeIdx(std::move(paths));
@@ -264,8 +265,9 @@ NodePtr DescriptionReader::Node() {
         StrCat("[data] expected a description of at most ", kMaxDepth, " stages above one another; got more"));
   }
   const Kind& kind = FindKind(String());
-  Inputs inputs(static_cast<size_t>(Int(static_cast<int64_t>(kind.min_inputs), static_cast<int64_t>(kind.max_inputs))));
-  for (NodePtr& input : inputs) input = Node();
+  Inputs inputs;
+  int64_t left = Int(static_cast<int64_t>(kind.min_inputs), static_cast<int64_t>(kind.max_inputs));
+  for (; left > 0; --left) inputs.push_back(Node());
   --depth_;
   return kind.read(*this, inputs);
 }

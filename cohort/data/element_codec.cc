@@ -1,5 +1,7 @@
 #include "cohort/data/element_codec.h"
 
+#include <limits>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/proto/tensor.pb.h"
@@ -27,13 +29,23 @@ void WriteTensor(const Tensor& tensor, WireWriter* out) {
   out->String(message.SerializeAsString());
 }
 
-Tensor ReadTensor(WireReader* in) {
+namespace {
+
+Tensor ReadTensor(WireReader* in, TensorBudget& budget) {
   const std::string_view bytes = in->View();
   proto::TensorProto message;
-  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw DataLossError(StrCat("[data] expected a serialized tensor; got ", bytes.size(), " bytes that are none"));
   }
-  return FromProto(message);
+  return FromProto(message, budget);
+}
+
+}  // namespace
+
+Tensor ReadTensor(WireReader* in) {
+  TensorBudget budget;
+  return ReadTensor(in, budget);
 }
 
 void WriteElement(const Element& element, WireWriter* out) {
@@ -42,8 +54,9 @@ void WriteElement(const Element& element, WireWriter* out) {
 }
 
 Element ReadElement(WireReader* in) {
-  Element element(in->Varint(kMaxComponents));
-  for (Tensor& tensor : element) tensor = ReadTensor(in);
+  Element element;
+  TensorBudget budget;
+  for (uint64_t left = in->Varint(kMaxComponents); left > 0; --left) element.push_back(ReadTensor(in, budget));
   return element;
 }
 
@@ -57,8 +70,9 @@ void WriteSpec(const ElementSpec& spec, WireWriter* out) {
 }
 
 ElementSpec ReadSpec(WireReader* in) {
-  ElementSpec spec(in->Varint(kMaxComponents));
-  for (TensorSpec& part : spec) {
+  ElementSpec spec;
+  for (uint64_t left = in->Varint(kMaxComponents); left > 0; --left) {
+    TensorSpec& part = spec.emplace_back();
     const auto dtype = static_cast<int32_t>(in->Varint(1000));
     if (!IsKnownDType(dtype)) throw DataLossError(StrCat("[data] expected the number of a dtype; got ", dtype));
     part.dtype = static_cast<DType>(dtype);

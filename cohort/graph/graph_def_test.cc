@@ -209,6 +209,29 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }), HasSubstr("999999"));
 }
 
+// A few bytes ask for very much: the importer refuses it before it takes the memory.
+TEST(GraphDef, SizesAreBounded) {
+  proto::GraphDef def;
+  for (int i = 0; i < 3; ++i) {
+    proto::NodeDef* node = AddNode(def, "c" + std::to_string(i), "Const");
+    (*node->mutable_attr())["dtype"].set_type(proto::DT_FLOAT);
+    proto::TensorProto& tensor = *(*node->mutable_attr())["value"].mutable_tensor();
+    tensor.set_dtype(proto::DT_FLOAT);
+    tensor.add_float_val(0.5f);
+    tensor.mutable_tensor_shape()->add_dim()->set_size(25 << 20);  // 100 MiB
+  }
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }),
+              AllOf(HasSubstr("'c2'"), HasSubstr("float32[26214400]")));
+  def.mutable_node()->RemoveLast();
+  EXPECT_EQ(ParseGraphDef(Bytes(def))->num_nodes(), 2);
+
+  proto::GraphDef large;
+  proto::AttrValue& shape = (*AddNode(large, "x", "TestInput")->mutable_attr())["shape"];
+  shape.mutable_shape()->add_dim()->set_size((int64_t{1} << 40) + 1);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(large)); }),
+              AllOf(HasSubstr("'x'"), HasSubstr("at most 2^40"), HasSubstr("1099511627777")));
+}
+
 TEST(GraphDef, GarbageIsRefusedByName) {
   EXPECT_EQ(ParseGraphDef("")->num_nodes(), 0);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ParseGraphDef("this is no graph"); }), HasSubstr("16 bytes"));

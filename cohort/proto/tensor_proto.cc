@@ -1,5 +1,6 @@
 #include "cohort/proto/tensor_proto.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -13,7 +14,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor_content is little-endian");
 
-Tensor NewTensor(const proto::TensorProto& in) {
+constexpr uint64_t kMaxGrowth = 64;
+
+Tensor NewTensor(const proto::TensorProto& in, TensorBudget& budget) {
   if (!IsKnownDType(in.dtype()) || in.dtype() == proto::DT_RESOURCE || in.dtype() == proto::DT_INVALID) {
     throw InvalidArgumentError(StrCat("[tensor] a TensorProto of a dtype that we have was expected; got dtype number ",
                                       static_cast<int>(in.dtype()), " of shape ", FromProto(in.tensor_shape())));
@@ -22,7 +25,10 @@ Tensor NewTensor(const proto::TensorProto& in) {
   if (!shape.IsFullyDefined()) {
     throw InvalidArgumentError(StrCat("[tensor] the shape of a TensorProto must be fully defined; got ", shape));
   }
-  return Tensor(static_cast<DType>(in.dtype()), shape);
+  const auto dtype = static_cast<DType>(in.dtype());
+  const size_t element = dtype == DType::kString ? sizeof(std::string) : DTypeSize(dtype);
+  budget.Take(static_cast<uint64_t>(shape.num_elements()) * element, in.ByteSizeLong(), dtype, shape);
+  return Tensor(dtype, shape);
 }
 
 void CopyContent(const std::string& content, Tensor* out) {
@@ -70,6 +76,18 @@ void AppendOne(const Tensor& tensor, proto::TensorProto* out) {
 
 }  // namespace
 
+void TensorBudget::Take(uint64_t tensor_bytes, uint64_t message_bytes, DType dtype, const Shape& shape) {
+  const uint64_t free = message_bytes * kMaxGrowth;
+  const uint64_t more = tensor_bytes - std::min(tensor_bytes, free);
+  if (more > left_) {
+    throw InvalidArgumentError(StrCat("[tensor] expected a tensor that its message of ", message_bytes,
+                                      " bytes explains; got ", dtype, shape, " of ", tensor_bytes,
+                                      " bytes (a message may have ", left_, " bytes more than ", kMaxGrowth,
+                                      " times the bytes of its tensors)"));
+  }
+  left_ -= more;
+}
+
 void ToProto(const Shape& shape, proto::TensorShapeProto* out) {
   out->Clear();
   out->set_unknown_rank(!shape.has_rank());
@@ -112,7 +130,12 @@ void ToProto(const Tensor& tensor, proto::TensorProto* out) {
 }
 
 Tensor FromProto(const proto::TensorProto& in) {
-  Tensor out = NewTensor(in);
+  TensorBudget budget;
+  return FromProto(in, budget);
+}
+
+Tensor FromProto(const proto::TensorProto& in, TensorBudget& budget) {
+  Tensor out = NewTensor(in, budget);
   if (!in.tensor_content().empty() && out.dtype() != DType::kString) {
     CopyContent(in.tensor_content(), &out);
     return out;

@@ -113,5 +113,20 @@ TEST(TensorProtoTest, WireNumbersAreTensorFlows) {
   EXPECT_EQ(attr.SerializeAsString(), std::string("\x42\x0a\x08\x01\x12\x00\x2a\x04\x00\x00\x00\x3f", 12));
 }
 
+// One value stands for all elements.
+TEST(TensorProtoTest, ASmallMessageGivesNoHugeTensor) {
+  EXPECT_EQ(FromProto(Message(proto::DT_UINT8, {1 << 20})).num_elements(), 1 << 20);
+  EXPECT_THAT(Refusal(Message(proto::DT_FLOAT, {1 << 30})), HasSubstr("float32[1073741824] of 4294967296 bytes"));
+  EXPECT_THAT(Refusal(Message(proto::DT_STRING, {1 << 26})), HasSubstr("string[67108864]"));
+  TensorBudget budget;
+  const proto::TensorProto half = Message(proto::DT_UINT8, {150 << 20});
+  FromProto(half, budget);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { FromProto(half, budget); }), HasSubstr("157286400 bytes"));
+  // Bytes that are there are free.
+  proto::TensorProto whole = Message(proto::DT_UINT8, {64 << 20});
+  whole.set_tensor_content(std::string(64 << 20, 'x'));
+  for (int i = 0; i < 5; ++i) FromProto(whole, budget);
+}
+
 }  // namespace
 }  // namespace cohort

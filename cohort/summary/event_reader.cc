@@ -17,11 +17,11 @@ HistogramData DecodeHistogram(const proto::HistogramProto& in) {
   return out;
 }
 
-void ReadTensor(const proto::TensorProto& in, SummaryValue* out) {
+void ReadTensor(const proto::TensorProto& in, TensorBudget& budget, SummaryValue* out) {
   out->kind = SummaryValue::Kind::kTensor;
   try {
-    out->tensor = FromProto(in);
-  } catch (const InvalidArgumentError&) {  // a dtype that we lack: the tag is listed without its value
+    out->tensor = FromProto(in, budget);
+  } catch (const InvalidArgumentError&) {  // a dtype that we lack, or damaged: the tag is listed without its value
     return;
   }
   if (out->tensor.dtype() == DType::kFloat32 && out->tensor.shape().IsScalar() &&
@@ -31,7 +31,7 @@ void ReadTensor(const proto::TensorProto& in, SummaryValue* out) {
   }
 }
 
-SummaryValue DecodeValue(const proto::Summary::Value& in) {
+SummaryValue DecodeValue(const proto::Summary::Value& in, TensorBudget& budget) {
   SummaryValue out;
   out.tag = in.tag();
   out.plugin_name = in.metadata().plugin_data().plugin_name();
@@ -44,7 +44,7 @@ SummaryValue DecodeValue(const proto::Summary::Value& in) {
       out.kind = SummaryValue::Kind::kHistogram;
       out.histogram = DecodeHistogram(in.histo());
       break;
-    case proto::Summary::Value::kTensor: ReadTensor(in.tensor(), &out); break;
+    case proto::Summary::Value::kTensor: ReadTensor(in.tensor(), budget, &out); break;
     case proto::Summary::Value::kImage:
       out.kind = SummaryValue::Kind::kImage;
       out.encoded = in.image().encoded_image_string();
@@ -70,10 +70,12 @@ void ReadWhat(const proto::Event& in, Event* out) {
     case proto::Event::kLogMessage: return set(Event::Kind::kLogMessage, in.log_message().message());
     case proto::Event::kTaggedRunMetadata:
       return set(Event::Kind::kRunMetadata, in.tagged_run_metadata().run_metadata());
-    case proto::Event::kSummary:
+    case proto::Event::kSummary: {
       out->kind = Event::Kind::kSummary;
-      for (const proto::Summary::Value& value : in.summary().value()) out->values.push_back(DecodeValue(value));
+      TensorBudget budget;
+      for (const proto::Summary::Value& value : in.summary().value()) out->values.push_back(DecodeValue(value, budget));
       return;
+    }
     case proto::Event::kSessionLog:
       set(Event::Kind::kSessionLog, in.session_log().msg());
       out->session_status = in.session_log().status();

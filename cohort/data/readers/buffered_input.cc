@@ -14,7 +14,7 @@ constexpr size_t kBufferBytes = 256 << 10;  // TensorFlow's
 }  // namespace
 
 BufferedInput::BufferedInput(const std::string& path, Compression compression)
-    : file_(path, compression), buffer_(kBufferBytes) {}
+    : file_(path, compression), max_value_bytes_(file_.MaxValueBytes()), buffer_(kBufferBytes) {}
 
 bool BufferedInput::Fill() {
   buffer_offset_ += static_cast<int64_t>(filled_);
@@ -52,6 +52,7 @@ size_t BufferedInput::Read(std::span<char> out) {
 
 bool BufferedInput::ReadLine(std::string* line) {
   line->clear();
+  const int64_t start = offset();
   bool any = false;
   while (next_ < filled_ || Fill()) {
     any = true;
@@ -59,10 +60,27 @@ bool BufferedInput::ReadLine(std::string* line) {
     const auto* end = static_cast<const char*>(std::memchr(begin, '\n', filled_ - next_));
     const size_t count = end == nullptr ? filled_ - next_ : static_cast<size_t>(end - begin);
     line->append(begin, count);
+    CheckValueBytes(line->size(), "a line", start);
     next_ += count + (end == nullptr ? 0 : 1);
     if (end != nullptr) break;
   }
   return any;
+}
+
+void BufferedInput::SkipLine() {
+  while (next_ < filled_ || Fill()) {
+    const char* begin = buffer_.data() + next_;
+    const auto* end = static_cast<const char*>(std::memchr(begin, '\n', filled_ - next_));
+    next_ = end == nullptr ? filled_ : next_ + static_cast<size_t>(end - begin) + 1;
+    if (end != nullptr) return;
+  }
+}
+
+void BufferedInput::CheckValueBytes(uint64_t bytes, const char* what, int64_t start) const {
+  // A file that is not compressed may have grown since it was opened.
+  if (!file_.compressed() || bytes <= static_cast<uint64_t>(max_value_bytes_)) return;
+  throw DataLossError(StrCat("[data] expected ", what, " of at most ", max_value_bytes_, " bytes at offset ", start,
+                             " of the unpacked file ", path(), "; got ", bytes, " or more"));
 }
 
 }  // namespace cohort::data

@@ -35,13 +35,20 @@ class BufferedInput {
   // file.
   size_t Read(std::span<char> out);
   // Replaces *line by the bytes up to the next "\n" or the end of the file. Takes the "\n" too, but does not put it
-  // into the line. Returns false if there are no more bytes.
+  // into the line. Returns false if there are no more bytes. Throws DataLossError, as CheckValueBytes does, if the line
+  // is too long.
   bool ReadLine(std::string* line);
+  // Goes to the next line. Does not keep the bytes of this one, which may be very long.
+  void SkipLine();
+  // Throws DataLossError if a value that begins at `start` may not have so many bytes (InputFile::MaxValueBytes).
+  // `what` is "a record", "a line", ...
+  void CheckValueBytes(uint64_t bytes, const char* what, int64_t start) const;
 
  private:
   bool Fill();
 
   InputFile file_;
+  const int64_t max_value_bytes_;
   std::vector<char> buffer_;
   int64_t buffer_offset_ = 0;  // of the buffer's first byte, in the unpacked file
   size_t next_ = 0, filled_ = 0;

@@ -14,6 +14,11 @@
 namespace cohort::data {
 namespace {
 
+// A line of delimiters has as many fields as bytes, and a field takes 32 bytes of memory. This is the most columns that
+// the description of a dataset may have, too.
+constexpr size_t kMaxFields = 1 << 20;
+constexpr size_t kCheckEvery = 1 << 16;  // bytes of a field
+
 template <typename T>
 bool ParseNumber(const std::string& text, Tensor* out) {
   T value;
@@ -132,8 +137,10 @@ class CsvReader : public FileReader {
   // Replaces fields_ by the fields of the next record. Returns false at the end of the file.
   bool ReadRecord() {
     fields_.clear();
+    record_start_ = file_.offset();
     if (file_.Peek() < 0) return false;
     for (bool more = true; more;) {
+      if (fields_.size() == kMaxFields) FailLine("expected at most 2^20 fields; got more");
       fields_.emplace_back();
       const bool quoted = options_.use_quotes && file_.Peek() == '"';
       more = quoted ? ReadQuoted(&fields_.back()) : ReadPlain(&fields_.back());
@@ -149,8 +156,16 @@ class CsvReader : public FileReader {
       if (byte == '"' && options_.use_quotes) {
         FailLine("expected quotes around a whole field only; got one within an unquoted field");
       }
-      field->push_back(static_cast<char>(byte));
+      Append(byte, field);
     }
+  }
+  // Bytes of a compressed file are counted, because few can unpack to very many.
+  void Append(int byte, std::string* field) const {
+    field->push_back(static_cast<char>(byte));
+    if (field->size() % kCheckEvery == 0) CheckRecordBytes();
+  }
+  void CheckRecordBytes() const {
+    file_.CheckValueBytes(static_cast<uint64_t>(file_.offset() - record_start_), "a CSV record", record_start_);
   }
   bool ReadQuoted(std::string* field) {
     file_.Get();
@@ -160,7 +175,7 @@ class CsvReader : public FileReader {
       if (byte == '\n') ++next_line_;
       if (byte != '"' || file_.Peek() == '"') {
         if (byte == '"') file_.Get();
-        field->push_back(static_cast<char>(byte));
+        Append(byte, field);
         continue;
       }
       byte = file_.Get();
@@ -176,8 +191,7 @@ class CsvReader : public FileReader {
     return true;
   }
   [[noreturn]] void FailLine(const char* message) {
-    std::string rest;
-    file_.ReadLine(&rest);
+    file_.SkipLine();
     ++next_line_;
     throw InvalidArgumentError(StrCat("[data] ", message, Where()));
   }
@@ -186,8 +200,9 @@ class CsvReader : public FileReader {
   const CsvOptions& options_;
   BufferedInput file_;
   std::vector<std::string> fields_;
-  int64_t line_ = 1;       // line in which the current record begins
-  int64_t next_line_ = 1;  // line in which the next record begins
+  int64_t record_start_ = 0;  // offset of the current record
+  int64_t line_ = 1;          // line in which the current record begins
+  int64_t next_line_ = 1;     // line in which the next record begins
 };
 
 std::unique_ptr<FileReader> CsvFormat::Open(const std::string& path) const {
@@ -229,8 +244,9 @@ Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn>
 }
 
 std::shared_ptr<const FileFormat> ReadCsvFormat(DescriptionReader& in) {
-  std::vector<CsvColumn> columns(static_cast<size_t>(in.Int(1, 1 << 20)));
-  for (CsvColumn& column : columns) {
+  std::vector<CsvColumn> columns;
+  for (int64_t left = in.Int(1, kMaxFields); left > 0; --left) {
+    CsvColumn& column = columns.emplace_back();
     column.dtype = static_cast<DType>(in.Int(0, 100));
     if (in.Bool()) column.default_value = in.TensorReference();
   }
@@ -239,8 +255,9 @@ std::shared_ptr<const FileFormat> ReadCsvFormat(DescriptionReader& in) {
   options.delimiter = static_cast<char>(in.Int(-128, 127));
   options.use_quotes = in.Bool();
   options.na_value = in.String();
-  options.select_columns.resize(static_cast<size_t>(in.Int(0, 1 << 20)));
-  for (int& column : options.select_columns) column = static_cast<int>(in.Int(0, 1 << 30));
+  for (int64_t left = in.Int(0, kMaxFields); left > 0; --left) {
+    options.select_columns.push_back(static_cast<int>(in.Int(0, 1 << 30)));
+  }
   options.compression = static_cast<Compression>(in.Int(0, 2));
   return MakeCsvFormat(std::move(columns), options);
 }

@@ -61,11 +61,12 @@ Shape ReadShape(InputFile* file, uint32_t magic, DType dtype) {
                                       Hex(magic), "); at most ", Shape::kMaxRank, " are supported"));
   }
   for (int i = 0; i < rank; ++i) shape.AddDim(ReadBigEndian(file, "dimensions"));
+  const int64_t most = std::min(file->MaxSize(), file->MaxValueBytes());
   int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
   for (const int64_t dim : shape.dims()) {
-    if (dim > 0 && bytes > file->MaxSize() / dim) {
+    if (dim > 0 && bytes > most / dim) {
       throw DataLossError(StrCat("[data] the IDX file ", file->path(), " says that it holds ", shape, " of ", dtype,
-                                 "; expected more bytes than the ", file->MaxSize(), " that can be in it"));
+                                 "; expected at most the ", most, " bytes that a file of its size may contain"));
     }
     bytes *= dim;
   }

@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kInputBytes = 256 << 10;
 constexpr int64_t kMaxRatio = 1032;            // of the deflate format
+constexpr int64_t kMaxGrowth = 64;             // of one value; real data hardly grow by more
+constexpr int64_t kAlwaysAllowed = 256 << 20;  // for one value of a small compressed file
 constexpr int kZlibWindow = 15;                // largest window, zlib header
 constexpr int kGzipWindow = kZlibWindow + 16;  // gzip header
 
@@ -53,6 +55,12 @@ int64_t InputFile::MaxSize() const {
   if (!compressed()) return size;
   return size > std::numeric_limits<int64_t>::max() / kMaxRatio ? std::numeric_limits<int64_t>::max()
                                                                 : size * kMaxRatio;
+}
+
+int64_t InputFile::MaxValueBytes() const {
+  const int64_t size = file_.Size();
+  if (!compressed()) return size;
+  return std::max(kAlwaysAllowed, std::min(size, std::numeric_limits<int64_t>::max() / kMaxGrowth) * kMaxGrowth);
 }
 
 size_t InputFile::Read(std::span<char> out) {

@@ -31,6 +31,10 @@ class InputFile {
   bool compressed() const { return inflater_ != nullptr; }
   // Returns an upper bound of the number of bytes that Read can return in all.
   int64_t MaxSize() const;
+  // Returns the most bytes that one value of the file may have in memory, such as a record or a line. This is the size
+  // of the file. For a compressed file it is 64 times the size, or 256 MiB if that is more, because few bytes of a
+  // damaged file can unpack to very many.
+  int64_t MaxValueBytes() const;
 
  private:
   struct Inflater;

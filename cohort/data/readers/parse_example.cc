@@ -150,8 +150,9 @@ Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> feature
 
 std::shared_ptr<const ElementFunction> ReadParseExample(DescriptionReader& in) {
   const bool batched = in.Bool();
-  std::vector<Feature> features(static_cast<size_t>(in.Int(1, 1 << 20)));
-  for (Feature& feature : features) {
+  std::vector<Feature> features;
+  for (int64_t left = in.Int(1, 1 << 20); left > 0; --left) {
+    Feature& feature = features.emplace_back();
     feature.name = in.String();
     const ElementSpec spec = in.Spec();
     if (spec.size() != 1) throw DataLossError(StrCat("[data] expected one spec a feature; got ", spec.size()));

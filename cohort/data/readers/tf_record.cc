@@ -23,6 +23,7 @@ class PayloadReader : public FileReader {
     if (count < sizeof(header)) FailTruncated(start);
     const uint64_t length = DecodeRecordLength({header, sizeof(header)}, file_.path(), start);
     if (length > std::numeric_limits<int64_t>::max() - kRecordFooterBytes) FailTruncated(start);
+    file_.CheckValueBytes(length, "a record", start);
     std::string payload;
     for (uint64_t left = length + kRecordFooterBytes; left > 0;) {
       const size_t at = payload.size();

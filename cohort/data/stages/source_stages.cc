@@ -1,5 +1,6 @@
 // Stages without input: slices of tensors, whole tensors, ranges of numbers.
 #include <algorithm>
+#include <limits>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -104,7 +105,8 @@ NodePtr MakeSlices(std::vector<Tensor> tensors) {
 NodePtr MakeRange(int64_t start, int64_t stop, int64_t step) {
   CheckParameter(step != 0, "a step of a Range that is not 0", step);
   int64_t span, size = 0;
-  if (__builtin_sub_overflow(stop, start, &span)) {
+  // Divided by a step of -1, the smallest number is none that 64 bits have.
+  if (__builtin_sub_overflow(stop, start, &span) || span == std::numeric_limits<int64_t>::min()) {
     throw InvalidArgumentError(StrCat("[data] expected a Range within 63 bits; got ", start, " to ", stop));
   }
   if ((span > 0) == (step > 0) && span != 0) size = span / step + (span % step != 0 ? 1 : 0);

@@ -93,7 +93,7 @@ void ToProto(const AttrValue& value, proto::AttrValue* out) {
   std::visit(Writer{out}, value.value());
 }
 
-AttrValue FromProto(const proto::AttrValue& in) {
+AttrValue FromProto(const proto::AttrValue& in, TensorBudget& budget) {
   switch (in.value_case()) {
     case proto::AttrValue::kS: return in.s();
     case proto::AttrValue::kI: return static_cast<int64_t>(in.i());
@@ -101,7 +101,7 @@ AttrValue FromProto(const proto::AttrValue& in) {
     case proto::AttrValue::kB: return in.b();
     case proto::AttrValue::kType: return DTypeFromProto(static_cast<int>(in.type()));
     case proto::AttrValue::kShape: return FromProto(in.shape());
-    case proto::AttrValue::kTensor: return FromProto(in.tensor());
+    case proto::AttrValue::kTensor: return FromProto(in.tensor(), budget);
     case proto::AttrValue::kList: return FromList(in.list());
     case proto::AttrValue::kFunc:
       for (const auto& [name, value] : in.func().attr()) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -34,7 +35,8 @@ std::string TensorName(const Output& value, const std::set<const Node*>& args) {
 // Makes a function of a FunctionDef. It writes the GraphDef of the body, and the importer of GraphDefs does the rest.
 class BodyReader {
  public:
-  BodyReader(const proto::FunctionDef& def, Graph* outer) : def_(def), outer_(outer) {}
+  BodyReader(const proto::FunctionDef& def, Graph* outer, TensorBudget& budget)
+      : def_(def), outer_(outer), budget_(budget) {}
 
   std::shared_ptr<const Function> Read() {
     if (def_.signature().attr_size() > 0) {
@@ -50,7 +52,7 @@ class BodyReader {
     }
     std::unique_ptr<Graph> graph = outer_ == nullptr ? std::make_unique<Graph>() : outer_->NewBody();
     graph->CloseBody();
-    ImportNodes(*graph, graph_def_, "");
+    ImportNodes(*graph, graph_def_, "", budget_);
     std::vector<Output> args, results;
     for (const proto::OpDef::ArgDef& arg : def_.signature().input_arg()) args.push_back(graph->FindOutput(arg.name()));
     for (const proto::OpDef::ArgDef& result : def_.signature().output_arg()) {
@@ -93,8 +95,12 @@ class BodyReader {
     const auto node = nodes_.find(text.substr(0, middle));
     if (node == nodes_.end()) FailInput(text);
     const OpDef& op = OpRegistry::Global().Get(node->second->op());
-    AttrMap attrs;
-    for (const auto& [name, value] : node->second->attr()) attrs.emplace(name, FromProto(value));
+    AttrMap attrs;  // those that say how many outputs there are; others may have large tensors
+    for (const ArgDef& arg : op.outputs()) {
+      const std::string& name = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
+      const auto given = node->second->attr().find(name);
+      if (given != node->second->attr().end()) attrs.emplace(name, FromProto(given->second, budget_));
+    }
     size_t flat = 0;
     for (const ArgDef& arg : op.outputs()) {
       const size_t count = CountOfArg(op, arg, attrs);
@@ -117,6 +123,7 @@ class BodyReader {
 
   const proto::FunctionDef& def_;
   Graph* const outer_;
+  TensorBudget& budget_;
   proto::GraphDef graph_def_;
   std::set<std::string> args_;
   std::map<std::string, const proto::NodeDef*> nodes_;
@@ -160,9 +167,9 @@ void ToProto(const Function& function, proto::FunctionDef* out) {
   }
 }
 
-std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer) {
+std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer, TensorBudget& budget) {
   try {
-    return BodyReader(def, outer).Read();
+    return BodyReader(def, outer, budget).Read();
   } catch (const Error& error) {
     ThrowError(error.code(),
                StrCat("[graph] the function '", def.signature().name(), "' cannot be read: ", error.what()));
@@ -191,11 +198,13 @@ std::string SerializeFunction(const Function& function) {
 std::shared_ptr<const Function> ParseFunction(std::string_view bytes) {
   google::protobuf::LogSilencer quiet;  // errors are thrown and must not be written to stderr
   proto::FunctionDef def;
-  if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
+      !def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw InvalidArgumentError(
         StrCat("[graph] expected a serialized FunctionDef; got ", bytes.size(), " bytes that are none"));
   }
-  return FromProto(def, nullptr);
+  TensorBudget budget;
+  return FromProto(def, nullptr, budget);
 }
 
 }  // namespace cohort

@@ -28,8 +28,8 @@ struct InputRef {
 
 class Importer {
  public:
-  Importer(Graph& graph, const proto::GraphDef& def, const std::string& prefix)
-      : graph_(graph), def_(def), prefix_(prefix.empty() ? "" : prefix + "/") {}
+  Importer(Graph& graph, const proto::GraphDef& def, const std::string& prefix, TensorBudget& budget)
+      : graph_(graph), def_(def), prefix_(prefix.empty() ? "" : prefix + "/"), budget_(budget) {}
 
   void Run() {
     IndexNames();
@@ -134,7 +134,7 @@ class Importer {
     AttrMap attrs;
     for (const auto& [name, message] : def.attr()) {
       try {
-        attrs.emplace(name, FromProto(message));
+        attrs.emplace(name, FromProto(message, budget_));
       } catch (const Error& error) {
         ThrowError(error.code(), StrCat("attribute '", name, "': ", error.what()));
       }
@@ -190,6 +190,7 @@ class Importer {
   Graph& graph_;
   const proto::GraphDef& def_;
   const std::string prefix_;
+  TensorBudget& budget_;
   std::unordered_map<std::string, int> by_name_;
   std::vector<std::vector<InputRef>> inputs_;
   std::vector<Node*> added_;
@@ -197,10 +198,10 @@ class Importer {
 
 // Graphs of TensorFlow often have functions that nothing in them calls. A function that Cohort cannot have is left out,
 // and a warning is logged.
-void ImportFunction(Graph& graph, const proto::FunctionDef& def) {
+void ImportFunction(Graph& graph, const proto::FunctionDef& def, TensorBudget& budget) {
   if (graph.FindFunction(def.signature().name()) != nullptr) return;
   try {
-    graph.AddFunction(FromProto(def, &graph));
+    graph.AddFunction(FromProto(def, &graph, budget));
   } catch (const Error& error) {
     LogWarning("graph", error.what(), "; it is left out");
   }
@@ -227,8 +228,8 @@ size_t CountOfArg(const OpDef& op, const ArgDef& arg, const AttrMap& attrs) {
                                     value == nullptr ? "missing" : value->ToString()));
 }
 
-void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& prefix) {
-  Importer(graph, def, prefix).Run();
+void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& prefix, TensorBudget& budget) {
+  Importer(graph, def, prefix, budget).Run();
 }
 
 void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix) {
@@ -243,8 +244,9 @@ void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& pre
     throw InvalidArgumentError(StrCat("[graph] the GraphDef asks for readers of version ",
                                       def.versions().min_consumer(), " or later, this one is ", kGraphDefVersion));
   }
-  ImportNodes(graph, def, prefix);
-  for (const proto::FunctionDef& function : def.library().function()) ImportFunction(graph, function);
+  TensorBudget budget;
+  ImportNodes(graph, def, prefix, budget);
+  for (const proto::FunctionDef& function : def.library().function()) ImportFunction(graph, function, budget);
 }
 
 std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes) {

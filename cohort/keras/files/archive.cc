@@ -119,6 +119,10 @@ class Reader {
       throw InvalidArgumentError(StrCat("[keras/archive] expected a .keras file with the members ", kMetadata, ", ",
                                         kConfig, " and ", kWeights, "; '", path_, "' has no ", name));
     }
+    // Other methods may ask for much memory before the first byte.
+    const bool is_known = (stat.valid & ZIP_STAT_COMP_METHOD) != 0 &&
+                          (stat.comp_method == ZIP_CM_STORE || stat.comp_method == ZIP_CM_DEFLATE);
+    if (!is_known) Fail(name, "it is neither stored nor packed with deflate");
     if (stat.size > stat.comp_size * kLargestRatio + 1024) Fail(name, "its size is not to be believed");
     if (stat.size > most) Fail(name, "it is larger than such a member can be");
     const Owned<zip_file_t> file(zip_fopen(archive_.get(), name, 0));

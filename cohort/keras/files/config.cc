@@ -1,8 +1,10 @@
-// ConfigValue: its typed access, and its conversion from and to JSON. Parsing is done by the JSON library, with a limit
-// on the depth. Writing is our own (JsonText), because numbers must look like Python's.
+// ConfigValue: its typed access, and its conversion from and to JSON. Parsing is done by the JSON library, with limits
+// on the depth and on the number of values (Budget). Writing is our own (JsonText), because numbers must look like
+// Python's.
 #include "cohort/keras/files/config.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cohort/core/error.h"
@@ -13,7 +15,38 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
+// A small file may contain very many values, and the values of an object are looked up one after another. A layer has
+// about 20 options, and a large model about 100,000 values.
 constexpr int kDeepest = 256;
+constexpr size_t kMostValues = size_t{1} << 20;
+constexpr size_t kMostNames = 1024;  // in one object
+
+// Counts the values while the JSON library reads them, because it works on values in values by recursion afterwards.
+class Budget {
+ public:
+  bool Take(int depth, OrderedJson::parse_event_t event) {
+    if (depth > kDeepest) Fail(kDeepest, "levels");
+    switch (event) {
+      case OrderedJson::parse_event_t::object_start: names_.push_back(0); break;
+      case OrderedJson::parse_event_t::object_end: names_.pop_back(); break;
+      case OrderedJson::parse_event_t::key:
+        if (++names_.back() > kMostNames) Fail(kMostNames, "names in an object");
+        return true;
+      case OrderedJson::parse_event_t::array_end: return true;
+      default: break;
+    }
+    if (++values_ > kMostValues) Fail(kMostValues, "values");
+    return true;
+  }
+
+ private:
+  [[noreturn]] static void Fail(size_t most, const char* what) {
+    throw InvalidArgumentError(StrCat("[keras/config] expected at most ", most, " ", what, " of JSON; got more"));
+  }
+
+  std::vector<size_t> names_;  // of each object that is open
+  size_t values_ = 0;
+};
 
 [[noreturn]] void Fail(const char* expected, const ConfigValue& got) {
   std::string text = got.ToJson();
@@ -21,24 +54,23 @@ constexpr int kDeepest = 256;
   throw InvalidArgumentError(StrCat("[keras/config] expected ", expected, "; got ", text));
 }
 
-ConfigValue FromParsed(const OrderedJson& json, int depth) {
-  if (depth > kDeepest) {
-    throw InvalidArgumentError(StrCat("[keras/config] expected at most ", kDeepest, " levels of JSON; got more"));
-  }
+ConfigValue FromParsed(const OrderedJson& json) {
   switch (json.type()) {
     case OrderedJson::value_t::boolean: return json.get<bool>();
-    case OrderedJson::value_t::number_integer:
-    case OrderedJson::value_t::number_unsigned: return json.get<int64_t>();
+    case OrderedJson::value_t::number_integer: return json.get<int64_t>();
+    case OrderedJson::value_t::number_unsigned:
+      if (json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return json.get<double>();
+      return json.get<int64_t>();
     case OrderedJson::value_t::number_float: return json.get<double>();
     case OrderedJson::value_t::string: return json.get<std::string>();
     case OrderedJson::value_t::array: {
       ConfigValue::List list;
-      for (const OrderedJson& item : json) list.push_back(FromParsed(item, depth + 1));
+      for (const OrderedJson& item : json) list.push_back(FromParsed(item));
       return list;
     }
     case OrderedJson::value_t::object: {
       ConfigValue::Object object;
-      for (const auto& [name, item] : json.items()) object.emplace_back(name, FromParsed(item, depth + 1));
+      for (const auto& [name, item] : json.items()) object.emplace_back(name, FromParsed(item));
       return object;
     }
     default: return nullptr;
@@ -143,8 +175,10 @@ void ConfigValue::Set(std::string_view name, ConfigValue value) {
 std::string ConfigValue::ToJson() const { return std::visit(JsonText(), value_); }
 
 ConfigValue ConfigValue::FromJson(std::string_view text) {
+  Budget budget;
   try {
-    return FromParsed(OrderedJson::parse(text), 0);
+    return FromParsed(OrderedJson::parse(text, [&budget](int depth, OrderedJson::parse_event_t event,
+                                                         const OrderedJson&) { return budget.Take(depth, event); }));
   } catch (const OrderedJson::exception& error) {
     throw InvalidArgumentError(StrCat("[keras/config] expected JSON; ", error.what()));
   }

@@ -58,7 +58,8 @@ class COHORT_EXPORT ConfigValue {
 
   // Returns JSON on one line. NaN and infinities are written as by Python's json module (NaN, Infinity).
   std::string ToJson() const;
-  // Throws InvalidArgumentError with the position of the error if `text` is not JSON.
+  // Throws InvalidArgumentError with the position of the error if `text` is not JSON. Throws it also if `text` has more
+  // than 256 levels, more than 2^20 values, or more than 1024 names in one object.
   static ConfigValue FromJson(std::string_view text);
 
  private:

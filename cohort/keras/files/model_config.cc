@@ -3,6 +3,8 @@
 // classes. For a functional model it then calls each layer as soon as its inputs exist.
 #include "cohort/keras/files/model_config.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -19,6 +21,11 @@ namespace {
 
 constexpr char kSequential[] = "Sequential";
 constexpr char kFunctional[] = "Functional";
+// Layers refer to the layers before them, and a chain of them is followed by recursion.
+constexpr uint64_t kMostCalls = 4096;  // of layers in one model, without those of models inside of it
+// A model inside a model is built again for each of its calls. Twenty models, each of which calls the next one twice,
+// are a small file and a million layers.
+constexpr uint64_t kMostSteps = uint64_t{1} << 17;
 
 // ---- writing -----------------------------------------------------------------------------------------------------
 
@@ -164,7 +171,11 @@ class LayersReader {
     whole.name = config.At("name").AsString();
     whole.trainable = IsTrainable(config);
     if (whole.class_name == kSequential) {
-      for (const ConfigValue& layer : config.At("layers").AsList()) whole.items.push_back(MakeLayer(layer));
+      CheckCalls(whole.name, config.At("layers").AsList().size());
+      for (const ConfigValue& layer : config.At("layers").AsList()) {
+        whole.items.push_back(MakeLayer(layer));
+        Spend(whole.items.back());
+      }
       const ConfigValue* shape = config.Find("build_input_shape");
       if (shape != nullptr && shape->is_list()) whole.build_shape = ShapeFromFile(*shape);
       return whole;
@@ -186,6 +197,21 @@ class LayersReader {
   }
 
  private:
+  static void CheckCalls(const std::string& model, uint64_t calls) {
+    if (calls <= kMostCalls) return;
+    throw InvalidArgumentError(StrCat("[keras/load_model] expected at most ", kMostCalls, " calls of layers in model '",
+                                      model, "'; got ", calls));
+  }
+
+  // Counts a call of a layer, with all layers inside of it.
+  void Spend(const LayerRef& layer) {
+    const auto inside = steps_inside_.find(&*layer);
+    steps_ += inside == steps_inside_.end() ? 1 : inside->second;
+    if (steps_ <= kMostSteps) return;
+    throw InvalidArgumentError(StrCat("[keras/load_model] expected a model of at most ", kMostSteps,
+                                      " layers, with those of models inside of it for each of their calls; got more"));
+  }
+
   // A layer of a functional model with the values that it has given so far, use by use.
   struct Made {
     LayerRef layer;
@@ -248,9 +274,20 @@ class LayersReader {
     return layer;
   }
 
-  static LayerRef AsLayer(LayersFromConfig whole) {
+  LayerRef AsLayer(const LayersFromConfig& whole) {
+    std::shared_ptr<const LayerGraph> graph = MakeGraph(whole);
+    uint64_t inside = 0;
+    for (const LayerGraph::LayerStep& step : graph->steps()) {
+      const auto found = steps_inside_.find(&*step.layer);
+      inside += found == steps_inside_.end() ? 1 : found->second;
+    }
+    steps_inside_.emplace(graph.get(), inside);
+    return LayerRef(std::move(graph));
+  }
+
+  static std::shared_ptr<const LayerGraph> MakeGraph(const LayersFromConfig& whole) {
     if (whole.class_name == kFunctional) {
-      return LayerRef(std::make_shared<const LayerGraph>(whole.class_name, whole.name, whole.inputs, whole.outputs));
+      return std::make_shared<const LayerGraph>(whole.class_name, whole.name, whole.inputs, whole.outputs);
     }
     if (whole.items.empty() || dynamic_cast<const InputLayer*>(whole.items[0].ptr().get()) == nullptr) {
       throw InvalidArgumentError(StrCat("[keras/load_model] expected model '", whole.name,
@@ -259,8 +296,8 @@ class LayersReader {
     const LayerTensor input = InputOf(whole.items[0]);
     LayerTensor value = input;
     for (size_t i = 1; i < whole.items.size(); ++i) value = whole.items[i](value);
-    return LayerRef(std::make_shared<const LayerGraph>(whole.class_name, whole.name, std::vector<LayerTensor>{input},
-                                                       std::vector<LayerTensor>{value}));
+    return std::make_shared<const LayerGraph>(whole.class_name, whole.name, std::vector<LayerTensor>{input},
+                                              std::vector<LayerTensor>{value});
   }
 
   static LayerTensor InputOf(const LayerRef& layer) {
@@ -293,6 +330,9 @@ class LayersReader {
       }
       order.push_back(name);
     }
+    uint64_t calls = 0;
+    for (const auto& [name, layer] : made) calls += layer.nodes->size();
+    CheckCalls(whole.name, std::max<uint64_t>(calls, order.size()));
     // Repeats until nothing more can be called, because the list may use values before their layer.
     size_t waiting = 1;
     for (bool moved = true; moved && waiting > 0;) {
@@ -326,6 +366,7 @@ class LayersReader {
           StrCat("[keras/load_model] expected calls without arguments beside the inputs; layer '", name,
                  "' is called with ", keyword, "=", value.ToJson()));
     }
+    Spend(layer.layer);
     try {
       layer.uses.push_back(layer.layer.Apply(inputs));
     } catch (const InvalidArgumentError& error) {
@@ -391,6 +432,8 @@ class LayersReader {
 
   const std::map<std::string, LayerFactory>& custom_layers_;
   std::set<std::string> policies_;
+  std::map<const Layer*, uint64_t> steps_inside_;  // of the models inside the model
+  uint64_t steps_ = 0;                             // counted by Spend
 };
 
 }  // namespace

@@ -373,6 +373,33 @@ TEST_F(ModelSavingTest, FunctionalConfigurationsThatDoNotHangTogether) {
   EXPECT_THAT(replaced("\"kwargs\": {}", "\"kwargs\": {\"training\": true}"), HasSubstr("training=true"));
 }
 
+// Each model calls the model inside of it twice, so the innermost layer is called 2^40 times.
+TEST_F(ModelSavingTest, ModelsInModelsDoNotGrowWithoutEnd) {
+  const auto value = [](const std::string& layer) {
+    return R"({"class_name": "__keras_tensor__", "config": {"shape": [null, 2], "dtype": "float32", "keras_history": [")" +
+           layer + R"(", 0, 0]}})";
+  };
+  const auto layer = [](const std::string& object, const std::string& name, const std::vector<std::string>& arguments) {
+    std::string text = object + R"(, "name": ")" + name + R"(", "inbound_nodes": [)";
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + (R"({"args": [)" + arguments[i] + R"(], "kwargs": {}})");
+    }
+    return text + "]}";
+  };
+  std::string inner = R"({"class_name": "Activation", "config": {"activation": "relu"})";
+  for (int depth = 0; depth < 40; ++depth) {
+    const std::string input =
+        layer(R"({"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [null, 2], "dtype": "float32"})",
+              "i", {});
+    inner = R"({"class_name": "Functional", "config": {"name": "m", "layers": [)" + input + ", " +
+            layer(inner, "a", {value("i"), value("a")}) +
+            R"(], "input_layers": [["i", 0, 0]], "output_layers": [["a", )" + (depth == 0 ? "1" : "2") + R"(, 0]]})";
+  }
+  WriteModelArchive(Path("nested.keras"), {.config = inner + "}", .weights = EncodeWeights({})});
+  EXPECT_THAT(ErrorOf([&] { LoadModel(Path("nested.keras")); }),
+              AllOf(HasSubstr("InvalidArgument"), HasSubstr("131072 layers")));
+}
+
 TEST_F(ModelSavingTest, ModelCheckpointWritesModelsAndWeights) {
   const auto model = Small();
   FitOptions options = {.batch_size = 2, .epochs = 2, .verbose = 0};

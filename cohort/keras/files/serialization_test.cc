@@ -15,33 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(ConfigTest, JsonBothWays) {
-  const char text[] = R"({"a": null, "b": [true, 1, -2.5, "x\"y\n"], "c": {"d": {}, "e": []}, "big": 1e+300})";
-  const ConfigValue value = ConfigValue::FromJson(text);
-  EXPECT_EQ(value.ToJson(), text);
-  EXPECT_TRUE(value.At("a").is_null());
-  EXPECT_TRUE(value.At("b").AsList()[0].AsBool());
-  EXPECT_EQ(value.At("b").AsList()[1].AsDouble(), 1.0);
-  EXPECT_EQ(value.At("b").AsList()[3].AsString(), "x\"y\n");
-  EXPECT_EQ(ConfigValue(3.0).AsInt(), 3);
-  EXPECT_EQ(ConfigValue(std::nan("")).ToJson(), "NaN");
-  EXPECT_EQ(ConfigValue(0.001).ToJson(), "0.001");
-  EXPECT_EQ(ConfigValue(std::optional<double>()).ToJson(), "null");
-}
-
-TEST(ConfigTest, ErrorsShowTheValue) {
-  const ConfigValue value = ConfigValue::Object{{"a", 1}, {"b", "text"}};
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { value.At("c"); }), AllOf(HasSubstr("'c'"), HasSubstr("a, b")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { value.At("b").AsDouble(); }), HasSubstr("\"text\""));
-  EXPECT_THROW(value.At("a").AsBool(), InvalidArgumentError);
-  EXPECT_THROW(ConfigValue(2.5).AsInt(), InvalidArgumentError);
-  EXPECT_THROW(ConfigValue::List{}.empty() ? ConfigValue(1).Set("x", 1) : void(), InvalidArgumentError);
-  for (const char* bad : {"", "{", "[1,]", "nul", "{\"a\" 1}"}) {
-    EXPECT_THROW(ConfigValue::FromJson(bad), InvalidArgumentError) << bad;
-  }
-  EXPECT_THROW(ConfigValue::FromJson(std::string(1000, '[') + std::string(1000, ']')), InvalidArgumentError);
-}
-
 TEST(SerializationTest, EverythingComesBackAsItWas) {
   for (const LossPtr& loss :
        {SparseCategoricalCrossentropy({.from_logits = true}), CategoricalCrossentropy({.label_smoothing = 0.25}),

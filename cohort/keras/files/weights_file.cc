@@ -17,6 +17,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/files/weights_chunks_internal.h"
 
 namespace cohort::keras {
 namespace {
@@ -169,6 +170,7 @@ class FileReader {
       : where_(where),
         file_bytes_(bytes.size()),
         budget_(std::max<uint64_t>(kAlwaysAllowed, bytes.size() * kLargestGrowth)),
+        chunks_{bytes.size(), budget_, kMostChunks},
         file_(Open(bytes)) {}
 
   std::vector<WeightGroup> Groups() {
@@ -182,6 +184,7 @@ class FileReader {
  private:
   static constexpr int kDeepest = 64;
   static constexpr size_t kMostObjects = 1 << 20;
+  static constexpr uint64_t kMostChunks = 1 << 20;
 
   [[noreturn]] void Fail(const std::string& what) const {
     throw DataLossError(StrCat("[keras/weights_file] expected an HDF5 file of weights in ", where_, "; ", what));
@@ -287,33 +290,31 @@ class FileReader {
         StrCat("[keras/weights_file] expected weights of numbers in ", where_, "; '", path, "' holds something else"));
   }
 
-  // Throws if the elements of a dataset are in other files, or if a filter would have to be loaded from a library.
-  void CheckIsInFile(hid_t properties, const std::string& path) const {
-    const H5D_layout_t layout = H5Pget_layout(properties);
-    const bool is_plain = layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED;
-    if (!is_plain || H5Pget_external_count(properties) != 0) {
+  // Throws if the elements of a dataset are in other files, or if more bytes come out of it than it says. `sizes` are
+  // its dimensions, and `count` is the number of its elements.
+  void CheckStorage(hid_t dataset, hid_t stored, const std::vector<hsize_t>& sizes, uint64_t count,
+                    const std::string& path) {
+    const Handle properties = Opened(H5Dget_create_plist(dataset), H5Pclose, "how a dataset is stored");
+    const H5D_layout_t layout = H5Pget_layout(properties.get());
+    const bool is_plain = layout == H5D_COMPACT || layout == H5D_CONTIGUOUS;
+    if ((!is_plain && layout != H5D_CHUNKED) || H5Pget_external_count(properties.get()) != 0) {
       Fail(StrCat("the values of '", path, "' are not in the file itself"));
     }
-    const int filters = H5Pget_nfilters(properties);
-    for (int i = 0; i < filters; ++i) {
-      unsigned flags = 0, config = 0;
-      size_t values = 0;
-      const H5Z_filter_t filter =
-          H5Pget_filter2(properties, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config);
-      if (filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_FLETCHER32) continue;
-      Fail(StrCat("'", path, "' needs filter ", filter, "; only gzip, shuffle and fletcher32 are read"));
+    const size_t element_bytes = std::max<size_t>(1, H5Tget_size(stored));
+    if (count > MostElements(dataset, is_plain, element_bytes)) {
+      Fail(StrCat("'", path, "' says that it has ", count, " elements, more than it can store"));
     }
+    if (is_plain || count == 0) return;
+    const std::string problem = CheckChunks(dataset, properties.get(), sizes, element_bytes, chunks_);
+    if (!problem.empty()) Fail(StrCat("'", path, "' ", problem));
   }
 
   // Returns how many elements the file can contain, so that a damaged shape does not make us allocate too much.
   // Compressed data may be as much larger as deflate allows.
-  uint64_t MostElements(hid_t dataset, hid_t stored, const std::string& path) const {
+  uint64_t MostElements(hid_t dataset, bool is_plain, size_t element_bytes) const {
     constexpr uint64_t kLargestRatio = 1100;
-    const Handle properties = Opened(H5Dget_create_plist(dataset), H5Pclose, "how a dataset is stored");
-    CheckIsInFile(properties.get(), path);
     if (H5Dget_storage_size(dataset) == 0) return 0;
-    const bool plain = H5Pget_layout(properties.get()) != H5D_CHUNKED;
-    return file_bytes_ * (plain ? 1 : kLargestRatio) / std::max<size_t>(1, H5Tget_size(stored));
+    return file_bytes_ * (is_plain ? 1 : kLargestRatio) / element_bytes;
   }
 
   Tensor ReadDataset(hid_t dataset, const std::string& path) {
@@ -325,9 +326,8 @@ class FileReader {
     std::vector<hsize_t> sizes(static_cast<size_t>(rank));
     H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
     const hssize_t count = H5Sget_simple_extent_npoints(space.get());
-    if (count < 0 || static_cast<uint64_t>(count) > MostElements(dataset, stored.get(), path)) {
-      Fail(StrCat("'", path, "' says that it has ", count, " elements, more than it can store"));
-    }
+    if (count < 0) Fail(StrCat("'", path, "' has no shape"));
+    CheckStorage(dataset, stored.get(), sizes, static_cast<uint64_t>(count), path);
     const uint64_t bytes = static_cast<uint64_t>(count) * DTypeSize(elements.dtype);
     if (bytes > budget_) {
       Fail(StrCat("with '", path, "' its weights have more bytes than a file of ", file_bytes_,
@@ -345,6 +345,7 @@ class FileReader {
   const std::string& where_;
   const size_t file_bytes_;
   uint64_t budget_;  // bytes that weights may still take
+  ChunkBudget chunks_;
   const Handle file_;
   std::set<haddr_t> seen_;  // places of the objects that were opened
   std::vector<WeightGroup> groups_;

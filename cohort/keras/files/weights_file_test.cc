@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
+#include <zlib.h>
 
 #include <functional>
 #include <string>
@@ -132,6 +133,50 @@ TEST_F(HostileWeightsTest, AllWeightsTogetherAreBounded) {
   EXPECT_THAT(Refused(bytes), HasSubstr("with 'layer/vars/2' its weights have more bytes"));
 }
 
+// The only chunk of a small dataset unpacks to 8 MiB. H5Dwrite_chunk writes it as it is.
+TEST_F(HostileWeightsTest, AChunkUnpacksToNoMoreThanItsSize) {
+  const auto made = [&](size_t unpacked) {
+    return Make([&](hid_t, hid_t, hid_t vars) {
+      const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+      const hsize_t chunk = 16;
+      H5Pset_chunk(properties, 1, &chunk);
+      H5Pset_deflate(properties, 6);
+      AddDataset(vars, "0", 16, properties);
+      const std::string zeros(unpacked, '\0');
+      std::string packed(compressBound(zeros.size()), '\0');
+      uLongf size = packed.size();
+      ASSERT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(zeros.data()),
+                         zeros.size()),
+                Z_OK);
+      const hid_t dataset = H5Dopen2(vars, "0", H5P_DEFAULT);
+      const hsize_t offset = 0;
+      ASSERT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &offset, size, packed.data()), 0);
+      H5Dclose(dataset);
+      H5Pclose(properties);
+    });
+  };
+  EXPECT_EQ(DecodeWeights(made(16 * sizeof(float)), "a test").at(0).values.at(0).shape(), Shape{16});
+  EXPECT_THAT(Refused(made(8 << 20)), HasSubstr("'layer/vars/0' has a chunk that unpacks to more than 64 bytes"));
+  EXPECT_THAT(Refused(made(15 * sizeof(float))), HasSubstr("unpacks to fewer than 64 bytes"));
+}
+
+TEST_F(HostileWeightsTest, AChunkMayNotBeMuchLargerThanTheFile) {
+  const std::string bytes = Make([](hid_t, hid_t, hid_t vars) {
+    const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    const hsize_t size = 1, most = H5S_UNLIMITED, chunk = hsize_t{1} << 29;  // 2 GiB of float32
+    H5Pset_chunk(properties, 1, &chunk);
+    H5Pset_deflate(properties, 1);
+    const hid_t space = H5Screate_simple(1, &size, &most);
+    const hid_t dataset = H5Dcreate2(vars, "0", H5T_IEEE_F32LE, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    const hsize_t offset = 0;
+    H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, &offset, 8, "12345678");
+    H5Dclose(dataset);
+    H5Sclose(space);
+    H5Pclose(properties);
+  });
+  EXPECT_THAT(Refused(bytes), HasSubstr("'layer/vars/0' has chunks of more than"));
+}
+
 TEST_F(HostileWeightsTest, CompressedWeightsAreRead) {
   const std::string bytes = Make([](hid_t, hid_t, hid_t vars) {
     const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
@@ -139,6 +184,7 @@ TEST_F(HostileWeightsTest, CompressedWeightsAreRead) {
     H5Pset_chunk(properties, 1, &chunk);
     H5Pset_shuffle(properties);
     H5Pset_deflate(properties, 6);
+    H5Pset_fletcher32(properties);
     AddDataset(vars, "0", 1000, properties);
     H5Pclose(properties);
   });
