@@ -1,5 +1,9 @@
 include(GNUInstallDirs)
 
+# The modules that read bytes from files or from peers. For the fuzz targets (tests/fuzz) their objects count which branches
+# were taken, so that the fuzzer sees which inputs are new. Other programs with these objects run as they do without.
+set(COHORT_FUZZED_MODULES core proto graph ops cluster_spec cluster collective data checkpoint summary keras_files)
+
 # cohort_module(NAME SOURCES a.cc ... TESTS a_test.cc ... DEPS cohort_core ... PRIVATE_DEPS ...)
 #
 # Adds the static library `cohort_<NAME>`. If the module has tests, also adds the test program `<NAME>_test`, which ctest
@@ -13,6 +17,9 @@ function(cohort_module NAME)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${lib} PUBLIC cxx_std_20)
   target_link_libraries(${lib} PUBLIC ${M_DEPS} PRIVATE ${M_PRIVATE_DEPS} $<BUILD_INTERFACE:cohort_build_options>)
+  if(COHORT_BUILD_FUZZERS AND NAME IN_LIST COHORT_FUZZED_MODULES)
+    target_compile_options(${lib} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   set_property(GLOBAL APPEND PROPERTY COHORT_LIBRARIES ${lib})
   if(COHORT_BUILD_TESTS AND M_TESTS)
     cohort_test(${NAME}_test SOURCES ${M_TESTS} DEPS ${lib} ${M_TEST_DEPS} ${M_PRIVATE_DEPS})

@@ -18,7 +18,7 @@ NOT_CHECKED = ("LICENSE",)
 def check(tree):
     problems = []
     for path in tree.files:
-        if path in NOT_CHECKED or "/golden/" in path or "/testdata/" in path:
+        if path in NOT_CHECKED or "/golden/" in path or "/testdata/" in path or "/corpus/" in path:
             continue
         text = tree.text(path)
         for number, line in tree.lines(path):
