@@ -90,6 +90,8 @@ json ParseJson(std::string_view text, std::string_view source) {
     throw InvalidArgumentError(StrCat("[", source, "] expected JSON; got a syntax error at line ", place.line,
                                       ", column ", place.column, ": ", Reason(error), "\n", place.excerpt,
                                       unquoted ? "\n    JSON's keys and strings stand in double quotes" : ""));
+  } catch (const json::exception& error) {  // a number that no double can hold
+    throw InvalidArgumentError(StrCat("[", source, "] expected JSON; got what cannot be read: ", error.what()));
   }
   if (!duplicates.found().empty()) {
     throw InvalidArgumentError(

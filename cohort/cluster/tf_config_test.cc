@@ -58,6 +58,10 @@ TEST(ParseTFConfigTest, ListsInListsAreBounded) {
   EXPECT_THAT(MessageFor("{\"cluster\": " + nested + "}"), HasSubstr("at most 32 lists and objects"));
 }
 
+TEST(ParseTFConfigTest, ANumberThatNoDoubleHoldsIsNamed) {
+  EXPECT_THAT(MessageFor("{\"task\": {\"index\": 300e66866613}}"), HasSubstr("300e66866613"));
+}
+
 TEST(ParseTFConfigTest, OtherForms) {
   const TFConfig config =
       ParseTFConfig(Json("{'cluster': {'worker': {'1': 'h1:1', '3': 'h3:1'}, 'trainer2': ['t:0', 't:0']}, "

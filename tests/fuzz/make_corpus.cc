@@ -74,14 +74,36 @@ void MakeClusters() {
   Put("tf_config", "task",
       R"({"cluster": {"chief": ["h0:1"], "worker": {"3": "h1:2"}}, "task": {"type": "worker", "index": "3"},
           "rpc_layer": "grpc", "environment": "cloud", "session_master": null})");
-  Hello hello;
-  hello.identity = {"/job:ps/replica:0/task:0", "127.0.0.1:2222", 7, 0xabcdef, kProtocolVersion, "", "host"};
-  hello.identity.cluster = ClusterToJson(SomeCluster());
-  hello.nonce = std::string(16, 'n');
-  hello.expected_task = "/job:worker/replica:0/task:0";
-  Put("hello", "dialer", EncodeHello(hello));
-  hello.proof = ProveToken("a token", "accept", hello.nonce, hello.nonce);
-  Put("hello", "acceptor", EncodeHello(hello));
+}
+
+// The inputs of tests/fuzz/hello_fuzzer.cc: messages to an acceptor, messages to a dialer, and a whole handshake.
+void MakeHellos() {
+  const std::string token = "a token of enough bytes", address = "127.0.0.1:2222";
+  TaskIdentity worker{"/job:worker/replica:0/task:0", "h1:2222", 7, 0, kProtocolVersion, "", "host"};
+  TaskIdentity ps{"/job:ps/replica:0/task:0", address, 9, 0, kProtocolVersion, ClusterToJson(SomeCluster()), "host"};
+  DialerHandshake dialer(token, worker, ps.task, address);
+  AcceptorHandshake acceptor(token, [](uint64_t) { return std::nullopt; });
+  std::string to_acceptor = WithByte(0, ""), to_dialer = WithByte(1, "");
+  fuzz::AppendText(dialer.hello(), &to_acceptor);
+  const std::string nonce = acceptor.OnMessage(dialer.hello());
+  const std::string proof = dialer.OnMessage(nonce);
+  acceptor.OnMessage(proof);
+  fuzz::AppendText(proof, &to_acceptor);
+  fuzz::AppendText(nonce, &to_dialer);
+  for (const std::string& message : acceptor.Welcome(ps, 2222, 3)) fuzz::AppendText(message, &to_dialer);
+  Put("hello", "acceptor", to_acceptor);
+  Put("hello", "dialer", to_dialer);
+  std::string refused = WithByte(1, "");
+  fuzz::AppendText(EncodeRefusal(Status(Code::kPermissionDenied, "no")), &refused);
+  Put("hello", "refused", refused);
+  for (uint8_t damaged = 0; damaged < 6; ++damaged) {
+    std::string both =
+        WithByte(2, WithByte(damaged, WithByte(5, WithByte(damaged == 5 ? 0 : 1, WithByte(damaged, "")))));
+    fuzz::AppendText(worker.task, &both);
+    fuzz::AppendText(worker.address, &both);
+    fuzz::AppendText(ps.cluster, &both);
+    Put("hello", "both_" + std::to_string(damaged), both);
+  }
 }
 
 std::unique_ptr<Graph> SomeGraph() {
@@ -322,6 +344,7 @@ int main(int argc, char** argv) {
   }
   g_folder = argv[1];
   MakeClusters();
+  MakeHellos();
   MakeMessages();
   MakeGraphs();
   MakeCheckpoints();
