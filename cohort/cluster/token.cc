@@ -97,6 +97,10 @@ std::string JobToken() {
     return text;
   }
   if (const char* path = std::getenv("COHORT_TOKEN_FILE")) return ReadTokenFile(path);
+  if (const char* folder = std::getenv("COHORT_TLS_FOLDER")) {
+    const std::filesystem::path beside = std::filesystem::path(folder) / "token";
+    if (std::error_code none; std::filesystem::exists(beside, none)) return ReadTokenFile(beside.string());
+  }
   const std::filesystem::path path = UserTokenPath();
   std::error_code unreadable;  // ReadTokenFile then reports the reason
   if (!std::filesystem::exists(path, unreadable) && !unreadable) MakeTokenFile(path);

@@ -27,6 +27,7 @@ struct Command {
 
 int LaunchCommand(const Arguments& arguments);
 int ServeCommand(const Arguments& arguments);
+int CertificatesCommand(const Arguments& arguments);
 int InspectCommand(const Arguments& arguments);
 int VersionCommand(const Arguments& arguments);
 

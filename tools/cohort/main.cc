@@ -15,6 +15,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"launch", "Start the tasks of a cluster on this machine", LaunchCommand},
     {"serve", "Run a task that only serves the sessions of other tasks", ServeCommand},
+    {"certificates", "Make certificates for TLS between the tasks of a cluster on several hosts", CertificatesCommand},
     {"inspect", "List the contents of a checkpoint, an event file or a TFRecord file", InspectCommand},
     {"version", "Print the version", VersionCommand},
 };
@@ -22,7 +23,7 @@ constexpr Command kCommands[] = {
 void PrintHelp(std::ostream& out) {
   out << "Usage: cohort COMMAND [FLAGS]\n\nDistributed deep-learning training.\n\nCommands:\n";
   for (const Command& command : kCommands)
-    out << "  " << std::left << std::setw(10) << command.name << command.summary << "\n";
+    out << "  " << std::left << std::setw(14) << command.name << command.summary << "\n";
   out << "\n'cohort COMMAND --help' describes a command.\n";
 }
 
