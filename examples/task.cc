@@ -12,7 +12,7 @@ void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
   line.Add("--job_name", &flags->job_name, "Job of this task: ps or worker");
   line.Add("--task_index", &flags->task_index, "Index of this task in its job", AtLeast(0));
   line.Add("--bind", &flags->bind, "host:port to listen on, if that is not the address in the hosts");
-  line.AddSwitch("--allow_insecure", &flags->allow_insecure, "Listen beyond this machine, although there is no TLS");
+  line.AddSwitch("--allow_insecure", &flags->allow_insecure, "Listen beyond this machine without TLS");
   line.Add(
       "--orphan_timeout", &flags->orphan_timeout,
       "A serving task ends if the chief has been gone for so many seconds; 0: never (COHORT_ORPHAN_TIMEOUT, else 60)",

@@ -34,6 +34,8 @@ struct NodeOptions {
   // Makes a new client that can reach the tasks that this node can reach (client_node.h). Through it a master asks a
   // late task what it does: the handler of a message may block the connection that the step uses.
   std::function<std::shared_ptr<class ClusterNode>()> make_client;
+  // Whether collectives may use only the connections of the transport.
+  bool only_protected_collectives = false;
 };
 
 // Ties the parts of one process in a cluster together: it passes messages and news of connections to them. A Server or

@@ -3,6 +3,7 @@
 #include "cohort/cluster/client_node.h"
 #include "cohort/cluster/server_directory.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/cluster/tls/tls_files.h"
 #include "cohort/cluster/token.h"
 #include "cohort/core/deadline.h"
 #include "cohort/core/str_cat.h"
@@ -50,6 +51,7 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
   TransportOptions transport;
   transport.token = JobToken();
   transport.allow_insecure = config.allow_insecure;
+  if (protocol != "in_process") transport.tls = FindTlsFiles(config.tls, "client", 0);
   auto node = MakeClientNode(protocol, transport);
   const auto connection = node->peers().ReachAddress(address, {.deadline = DeadlineAfter(config.connect_timeout)});
   node->peers().set_cluster(ParseTFConfig(connection->peer().cluster).cluster);

@@ -52,11 +52,13 @@ void CheckLoopback(const addrinfo* list, const HostPort& address, const char* pu
     if (IsLoopback(entry->ai_addr)) continue;
     throw PermissionDeniedError(
         StrCat("[transport] expected a loopback address ", purpose,
-               ", because there is no TLS yet and the connection would not be encrypted; got ", address.host, ":",
-               address.port, "; if you trust the network, start the task with COHORT_ALLOW_INSECURE=1 before its ",
-               "command, on ", hosts, " and on every other host of the cluster (a program may offer --allow_insecure ",
-               "or set allow_insecure instead), and give all hosts one job token: copy ~/.config/cohort/token of one ",
-               "host to the others, or set COHORT_TOKEN_FILE on each; no certificates are needed, and none are read"));
+               ", because this task has no certificate for TLS and the connection would not be encrypted; got ",
+               address.host, ":", address.port,
+               "; make certificates and set COHORT_TLS_FOLDER on each host (`cohort certificates --help`); or, if you ",
+               "trust the network, start the task with COHORT_ALLOW_INSECURE=1 before its command, on ", hosts,
+               " and on every other host of the cluster (a program may offer --allow_insecure or set allow_insecure ",
+               "instead). In both cases give all hosts one job token: copy ~/.config/cohort/token of one host to the ",
+               "others, or set COHORT_TOKEN_FILE on each"));
   }
 }
 

@@ -33,6 +33,7 @@ class SocketAddress {
   socklen_t size_;
 };
 
+// `allow_insecure`: whether connections to other hosts are allowed, by the user or because TLS protects them.
 // Returns the addresses of the host, at least one. Throws InvalidArgumentError if the host does not resolve or is not
 // an address of this machine (the message mentions --bind), and PermissionDeniedError if the address is not a loopback
 // address and neither `allow_insecure` nor the environment allows it. Throws what EnvironmentAllowsInsecure throws.

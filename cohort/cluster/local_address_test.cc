@@ -54,9 +54,10 @@ class LocalAddressTest : public ::testing::Test {
 };
 
 TEST_F(LocalAddressTest, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
-  const auto told = AllOf(HasSubstr("PermissionDenied"), HasSubstr("COHORT_ALLOW_INSECURE=1"),
-                          HasSubstr("every other host"), HasSubstr("~/.config/cohort/token"),
-                          HasSubstr("COHORT_TOKEN_FILE"), HasSubstr("no certificates"), HasSubstr("allow_insecure"));
+  const auto told =
+      AllOf(HasSubstr("PermissionDenied"), HasSubstr("COHORT_ALLOW_INSECURE=1"), HasSubstr("every other host"),
+            HasSubstr("~/.config/cohort/token"), HasSubstr("COHORT_TOKEN_FILE"), HasSubstr("cohort certificates"),
+            HasSubstr("allow_insecure"));
   EXPECT_THAT(Dial(), AllOf(told, HasSubstr("to connect to"), HasSubstr("got 192.0.2.7:2222"),
                             HasSubstr("on this host, on 192.0.2.7 and")));
   EXPECT_THAT(ListenEverywhere(), AllOf(told, HasSubstr("to listen on"), HasSubstr("got 0.0.0.0:0"),

@@ -4,6 +4,7 @@
 #include "cohort/cluster/launcher_link.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/tls/tls_files.h"
 #include "cohort/cluster/token.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/process/line_buffering.h"
@@ -94,6 +95,7 @@ void Server::Start() {
   transport.heartbeat_interval = options_.heartbeat_interval;
   transport.silence_limit = options_.silence_limit;
   transport.allow_insecure = options_.allow_insecure;
+  if (options_.protocol != "in_process") transport.tls = FindTlsFiles(options_.tls, job_, task_);
   transport.share_memory = options_.share_memory;
   NodeOptions node_options;
   node_options.chief = ChiefOf(cluster_);
@@ -101,6 +103,7 @@ void Server::Start() {
   node_options.reconnect_limit = options_.reconnect_limit;
   node_options.connect_timeout = options_.config.connect_timeout;
   node_options.make_client = [protocol = options_.protocol, transport] { return MakeClientNode(protocol, transport); };
+  node_options.only_protected_collectives = !transport.tls.empty() && !options_.allow_insecure_collectives;
   auto node = std::make_shared<ClusterNode>(
       cluster_, name, std::move(devices), resources,
       [&](TransportHandler& handler) { return MakeTransport(options_.protocol, handler, transport); }, node_options);
@@ -121,7 +124,8 @@ void Server::Start() {
   ServerDirectory::Global().Add(target_, node_);
   AnswerLauncher();
   LogAddresses(cluster_);
-  LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")");
+  LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")",
+          transport.tls.empty() ? "" : ", with TLS");
 }
 
 std::string Server::Target() const {

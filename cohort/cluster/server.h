@@ -10,6 +10,7 @@
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/export.h"
+#include "cohort/core/tls_options.h"
 #include "cohort/device/update_observer.h"
 #include "cohort/runtime/session.h"
 
@@ -26,8 +27,13 @@ struct COHORT_EXPORT ServerOptions {
   SessionConfig config;
   bool start = true;  // true: the constructor calls Start
   std::string bind;   // "host:port" to listen on; "" = the address in the cluster spec
-  // Allow connections without TLS to other hosts. The variable COHORT_ALLOW_INSECURE=1 does the same.
+  // The files of TLS. If none is set: those of the environment (cohort/core/tls_options.h). If that names none either:
+  // no TLS. All tasks of a job, and its clients, have TLS, or none of them.
+  TlsOptions tls;
+  // Without TLS: allow connections to other hosts. The variable COHORT_ALLOW_INSECURE=1 does the same.
   bool allow_insecure = false;
+  // With TLS: allow collectives by Gloo, whose connections are not encrypted.
+  bool allow_insecure_collectives = false;
   bool share_memory = true;  // use shared memory for large messages to tasks of the same host and user
   std::string token;         // "" = JobToken()
   // Allow a token of fewer than 16 bytes. The variable COHORT_ALLOW_SHORT_TOKEN=1 does the same.
@@ -76,9 +82,10 @@ class COHORT_EXPORT Server {
 
   // Makes the devices and begins to serve. Throws the errors of Transport::Listen: UnavailableError if the port is in
   // use; for gRPC also InvalidArgumentError if the address is not local, and PermissionDeniedError if the address is
-  // not a loopback address and allow_insecure is false. Throws NotFoundError if a folder of allow_path does not exist.
-  // Throws the errors of JobToken if `token` is "". Throws the errors of BackendRegistry::MakeDevices. A second call,
-  // and a call after Stop, only logs.
+  // not a loopback address, there is no TLS, and allow_insecure is false. For gRPC throws the errors of LoadTlsIdentity
+  // and CheckIsFor (tls/tls_files.h): what is wrong with the files of TLS. Throws NotFoundError if a folder of
+  // allow_path does not exist. Throws the errors of JobToken if `token` is "". Throws the errors of
+  // BackendRegistry::MakeDevices. A second call, and a call after Stop, only logs.
   void Start();
   // Returns the target for Session's constructor: protocol, host and port, such as "grpc://host:port". A session of
   // this process reaches the server's own task without a network. Throws FailedPreconditionError if the server is not

@@ -12,6 +12,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
+#include "cohort/core/tls_options.h"
 
 namespace cohort {
 
@@ -55,7 +56,7 @@ struct TransportOptions {
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds silence_limit{4500};       // a peer that sends no byte for this time is lost
   std::chrono::milliseconds handshake_timeout{10000};  // the longest time for a handshake, for dialers and acceptors
-  bool allow_insecure = false;                         // allow connections without TLS to hosts other than this one
+  bool allow_insecure = false;                         // without `tls`: allow connections to hosts other than this one
   int network_threads = 0;                             // for gRPC only; 0: 1 to 4, depending on the number of cores
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
   // Limits for a side that listens; for gRPC only. A connection beyond max_connections is refused. If there are more
@@ -63,6 +64,7 @@ struct TransportOptions {
   int max_connections = 4096;            // accepted connections; each has two sockets
   int max_handshakes = 256;              // sockets whose peers have not proved yet that they have the token
   int max_handshakes_per_address = 128;  // those of one IP address
+  TlsOptions tls;                        // for gRPC only; the files of mutual TLS; empty: no TLS
 };
 
 // A connection to one peer. The transport makes it and keeps a shared_ptr to it until OnClosed; callers may also keep
@@ -125,9 +127,10 @@ class Transport {
   // Begins to accept connections on `address` ("host:port"; port 0 means any free port). Returns the port. Must be
   // called at most once. Throws InvalidArgumentError if ParseAddress rejects the address, and UnavailableError if the
   // port is in use. Only gRPC: throws InvalidArgumentError if the host does not resolve or is not this machine, and
-  // PermissionDeniedError if the address is not a loopback address and allow_insecure is false.
+  // PermissionDeniedError if the address is not a loopback address, there is no TLS, and allow_insecure is false.
   virtual int Listen(const std::string& address) = 0;
-  // Sets what this side says about itself. Until it is called, Dial throws, and the handshakes of peers wait.
+  // Sets what this side says about itself. Until it is called, Dial throws, and the handshakes of peers wait. Only
+  // gRPC: throws FailedPreconditionError if the certificate of TLS is not for identity.task.
   virtual void SetIdentity(const TaskIdentity& identity) = 0;
   // Connects to `address` and makes the handshake. `expected_task` is the task that must answer; "" means any task.
   // Waits until `deadline`, but not longer than the handshake timeout. Messages may reach the handler before Dial
@@ -135,8 +138,9 @@ class Transport {
   // - InvalidArgumentError if ParseAddress rejects the address;
   // - UnavailableError if no process listens there (the caller decides whether to try again), if the host does not
   //   resolve (only gRPC), or if this transport is shut down;
-  // - PermissionDeniedError if the peer has another token, or if the address is not a loopback address and
-  //   allow_insecure is false (the latter only gRPC);
+  // - PermissionDeniedError if the peer has another token. Only gRPC: also if its certificate is missing, foreign or
+  //   expired, or if the address is not a loopback address, there is no TLS, and allow_insecure is false;
+  // - UnauthenticatedError if the peer refuses this side's certificate, or has no TLS (only gRPC);
   // - FailedPreconditionError if the peer has another protocol version or other ops, if it is another task, or if
   //   SetIdentity was not called;
   // - DeadlineExceededError if a process listens there and has not answered in time.
@@ -153,7 +157,7 @@ class Transport {
 };
 
 // Returns a transport over gRPC. `handler` must live until Shutdown has returned. Throws InvalidArgumentError if the
-// token is shorter than 16 bytes and that is not allowed.
+// token is shorter than 16 bytes and that is not allowed, and what LoadTlsIdentity (tls/tls_files.h) throws.
 std::unique_ptr<Transport> MakeGrpcTransport(TransportHandler& handler, const TransportOptions& options);
 // A transport between tasks of one process. It has no sockets. Tensors are passed by reference and never copied. An
 // address is a key in a table of this process, in which "localhost" is the same as 127.0.0.1. It has nothing to do with

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cohort/cluster/testing/recording_handler.h"
+#include "cohort/cluster/testing/test_certificates.h"
 #include "cohort/cluster/transport.h"
 #include "cohort/core/testing/held_resources.h"
 
@@ -25,6 +26,7 @@ struct Variant {
   std::string protocol;
   int network_threads = 0;
   bool share_memory = true;
+  bool tls = false;
 };
 
 std::ostream& operator<<(std::ostream& out, const Variant& variant) { return out << variant.name; }
@@ -34,7 +36,20 @@ std::vector<Variant> Variants() {
   for (const std::string& protocol : TransportProtocols()) variants.push_back({protocol, protocol});
   variants.push_back({"grpc_with_4_threads", "grpc", 4});  // as on larger machines
   variants.push_back({"grpc_alone", "grpc", 0, false});    // as between hosts
+  variants.push_back({"grpc_tls", "grpc", 0, true, true});
+  variants.push_back({"grpc_tls_alone", "grpc", 0, false, true});
   return variants;
+}
+
+struct JobCertificates {
+  const testing::TestCertificates job;
+  const TlsOptions ps = job.For("ps");
+  const TlsOptions worker = job.For("worker");
+};
+
+const JobCertificates& Certificates() {
+  static const JobCertificates made;
+  return made;
 }
 
 class TransportContract : public ::testing::TestWithParam<Variant> {
@@ -46,8 +61,15 @@ class TransportContract : public ::testing::TestWithParam<Variant> {
     options.share_memory = GetParam().share_memory;
     return options;
   }
-  std::unique_ptr<Transport> Make(TransportHandler& handler, const TransportOptions& options = Options()) {
-    return MakeTransport(GetParam().protocol, handler, options);
+  // Returns a transport for the ps.
+  std::unique_ptr<Transport> Make(TransportHandler& handler, const TransportOptions& options = Options(),
+                                  const TlsOptions& files = Certificates().ps) {
+    TransportOptions complete = options;
+    if (GetParam().tls) complete.tls = files;
+    return MakeTransport(GetParam().protocol, handler, complete);
+  }
+  std::unique_ptr<Transport> MakeWorker(TransportHandler& handler, const TransportOptions& options = Options()) {
+    return Make(handler, options, Certificates().worker);
   }
 };
 
@@ -78,7 +100,7 @@ class Pair {
 class TransportPair : public TransportContract {
  protected:
   RecordingHandler at_ps_, at_worker_;
-  Pair pair_{Make(at_ps_), at_ps_, Make(at_worker_)};
+  Pair pair_{Make(at_ps_), at_ps_, MakeWorker(at_worker_)};
 };
 
 Tensor Pattern(int64_t bytes, uint8_t seed = 1) {
@@ -381,7 +403,7 @@ TEST_P(TransportContract, AHandlerThatThrowsClosesTheConnection) {
   at_ps.on_message = [](const auto&, const Message& message) {
     if (message.kind == 13) throw OutOfRangeError("unlucky");
   };
-  Pair pair(Make(at_ps), at_ps, Make(at_worker));
+  Pair pair(Make(at_ps), at_ps, MakeWorker(at_worker));
   pair.dialed()->Send({13, "", {}});
   EXPECT_THAT(at_ps.WhyClosed(pair.accepted()).message(), HasSubstr("OutOfRange: unlucky"));
   EXPECT_EQ(at_worker.WhyClosed(pair.dialed()).code(), Code::kUnavailable);
@@ -392,7 +414,7 @@ TEST_P(TransportContract, AHandlerMayCloseItsConnection) {
   at_ps.on_message = [](const auto& connection, const Message& message) {
     if (message.kind == 13) connection->Close(Status(Code::kAborted, "by the handler"));
   };
-  Pair pair(Make(at_ps), at_ps, Make(at_worker));
+  Pair pair(Make(at_ps), at_ps, MakeWorker(at_worker));
   std::vector<Message> messages;
   for (uint16_t kind = 10; kind < 20; ++kind) messages.push_back({kind, "", {}});
   pair.dialed()->Send(std::move(messages));
@@ -411,7 +433,7 @@ TEST_P(TransportContract, OnClosedComesAfterTheMessageThatIsBeingHandled) {
     // Until the end is known here, where it can be: one thread alone learns of it afterwards.
     for (int i = 0; i < 300 && !connection->closed(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
-  Pair pair(Make(at_ps), at_ps, Make(at_worker));
+  Pair pair(Make(at_ps), at_ps, MakeWorker(at_worker));
   pair.dialed()->Send({1, "bulk", {Pattern(50000)}});
   handling.get_future().wait();
   pair.dialed()->Close(Status(Code::kCancelled, "early"));
@@ -426,7 +448,7 @@ TEST_P(TransportContract, APeerThatComesAgainHasAnotherIncarnation) {
   const std::string address = "127.0.0.1:" + std::to_string(port);
   TaskIdentity identity = Identity("/job:ps/replica:0/task:0", address);
   first->SetIdentity(identity);
-  const auto worker = Make(at_worker);
+  const auto worker = MakeWorker(at_worker);
   worker->SetIdentity(Identity("/job:worker/replica:0/task:0"));
   const auto before = worker->Dial(address, identity.task, Soon());
   first->Shutdown();
@@ -449,7 +471,7 @@ TEST_P(TransportContract, WhoListensAndDoesNotAnswerIsNamedAtTheDeadline) {
   const auto ps = Make(at_ps);
   const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));  // and never knows who it is
   TransportOptions options = Options();
-  const auto worker = Make(at_worker, options);
+  const auto worker = MakeWorker(at_worker, options);
   worker->SetIdentity(Identity("/job:worker/replica:0/task:0"));
   const auto dial = [&](Transport& from, std::chrono::steady_clock::time_point deadline) {
     return ErrorOf([&] { from.Dial(address, "/job:ps/replica:0/task:0", deadline); });
@@ -458,7 +480,7 @@ TEST_P(TransportContract, WhoListensAndDoesNotAnswerIsNamedAtTheDeadline) {
                                       HasSubstr(address), HasSubstr("has not answered within "));
   EXPECT_THAT(dial(*worker, std::chrono::steady_clock::now() + std::chrono::milliseconds(100)), named);
   options.handshake_timeout = std::chrono::milliseconds(100);
-  const auto hasty = Make(at_worker, options);
+  const auto hasty = MakeWorker(at_worker, options);
   hasty->SetIdentity(Identity("/job:worker/replica:0/task:0"));
   EXPECT_THAT(dial(*hasty, Soon()), named);
   std::string error;
@@ -475,7 +497,7 @@ TEST_P(TransportContract, StrangersAreRefusedByName) {
   const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));
   ps->SetIdentity(Identity("/job:ps/replica:0/task:0", address));
   const auto dial = [&](const TransportOptions& options, const TaskIdentity& identity, const std::string& expected) {
-    const auto worker = Make(at_worker, options);
+    const auto worker = MakeWorker(at_worker, options);
     worker->SetIdentity(identity);
     return ErrorOf([&] { worker->Dial(address, expected, Soon()); });
   };
@@ -501,7 +523,7 @@ TEST_P(TransportContract, NobodyListens) {
   const auto gone = Make(handler);
   const std::string address = "127.0.0.1:" + std::to_string(gone->Listen("127.0.0.1:0"));
   gone->Shutdown();
-  const auto transport = Make(handler);
+  const auto transport = MakeWorker(handler);
   transport->SetIdentity(Identity("/job:worker/replica:0/task:0"));
   EXPECT_THAT(ErrorOf([&] { transport->Dial(address, "", Soon()); }),
               ::testing::AllOf(HasSubstr("Unavailable"), HasSubstr(address)));
@@ -523,7 +545,7 @@ TEST_P(TransportContract, APeerIsAnsweredOnceTheIdentityIsKnown) {
   RecordingHandler at_ps, at_worker;
   const auto ps = Make(at_ps);
   const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));
-  const auto worker = Make(at_worker);
+  const auto worker = MakeWorker(at_worker);
   worker->SetIdentity(Identity("/job:worker/replica:0/task:0"));
   std::shared_ptr<Connection> connection;
   std::thread dialer([&] { connection = worker->Dial(address, "", Soon()); });
@@ -535,7 +557,7 @@ TEST_P(TransportContract, APeerIsAnsweredOnceTheIdentityIsKnown) {
 
 TEST_P(TransportContract, ManyConnectionsOfOnePeer) {
   RecordingHandler at_ps, at_worker;
-  Pair pair(Make(at_ps), at_ps, Make(at_worker));
+  Pair pair(Make(at_ps), at_ps, MakeWorker(at_worker));
   const auto second = pair.worker().Dial(pair.address(), "", Soon());
   pair.dialed()->Close(Status(Code::kCancelled, "the first"));
   EXPECT_EQ(at_ps.WhyClosed(pair.accepted()).code(), Code::kUnavailable);
@@ -552,7 +574,7 @@ TEST_P(TransportContract, StartingAndStoppingLeavesNothingBehind) {
     port = ps->Listen("127.0.0.1:" + std::to_string(port));  // the same port each time
     const std::string address = "127.0.0.1:" + std::to_string(port);
     ps->SetIdentity(Identity("/job:ps/replica:0/task:0", address));
-    const auto worker = Make(at_worker);
+    const auto worker = MakeWorker(at_worker);
     worker->SetIdentity(Identity("/job:worker/replica:0/task:0"));
     const auto connection = worker->Dial(address, "", Soon());
     connection->Send({1, "", {Tensor::Scalar(1.0f)}});

@@ -15,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
+#include "cohort/core/tls_options.h"
 #include "cohort/device/closure_id.h"
 #include "cohort/device/device_attributes.h"
 #include "cohort/graph/graph.h"
@@ -53,6 +54,9 @@ struct COHORT_EXPORT SessionConfig {
   // Allows connections that are not encrypted to addresses other than loopback. It has an effect only if the target is
   // a server of another process.
   bool allow_insecure = false;
+  // The files of TLS. If none is set: those of the environment (cohort/core/tls_options.h). They have an effect only if
+  // the target is a server of another process.
+  TlsOptions tls;
 };
 
 // Logs a warning if `config` sets inter_op_parallelism_threads, which has no effect. The process logs it once. Session

@@ -64,9 +64,21 @@ constexpr Flag kFlags[] = {
      "Index of task within the job"},
     {"bind", false, [](const char*, const std::string& text, TaskFlags* flags) { flags->bind = text; },
      "host:port to listen on, if that is not the address in the hosts"},
+    {"tls_ca", false, [](const char*, const std::string& text, TaskFlags* flags) { flags->tls.ca_file = text; },
+     "File of the authority's certificate, for TLS (COHORT_TLS_CA, or COHORT_TLS_FOLDER)"},
+    {"tls_certificate", false,
+     [](const char*, const std::string& text, TaskFlags* flags) { flags->tls.certificate_file = text; },
+     "File of this task's certificate, for TLS (COHORT_TLS_CERTIFICATE, or COHORT_TLS_FOLDER)"},
+    {"tls_key", false, [](const char*, const std::string& text, TaskFlags* flags) { flags->tls.key_file = text; },
+     "File of the certificate's private key, for TLS (COHORT_TLS_KEY, or COHORT_TLS_FOLDER)"},
     {"allow_insecure", true,
      [](const char* name, const std::string& text, TaskFlags* flags) { flags->allow_insecure = Truth(name, text); },
      "Work without TLS beyond this machine"},
+    {"allow_insecure_collectives", true,
+     [](const char* name, const std::string& text, TaskFlags* flags) {
+       flags->allow_insecure_collectives = Truth(name, text);
+     },
+     "With TLS, allow collectives by Gloo, whose connections are not encrypted"},
     {"allow_path", false,
      [](const char*, const std::string& text, TaskFlags* flags) { flags->allow_path.push_back(text); },
      "Let the graphs of other tasks use files in this folder only; may be given several times (any path)"},
@@ -207,7 +219,9 @@ Task StartTask(const TaskFlags& flags) {
   }
   ServerOptions options;
   options.bind = flags.bind;
+  options.tls = flags.tls;
   options.allow_insecure = flags.allow_insecure;
+  options.allow_insecure_collectives = flags.allow_insecure_collectives;
   options.allow_path = flags.allow_path;
   options.orphan_timeout = flags.orphan_timeout;
   options.chief_timeout = flags.chief_timeout;

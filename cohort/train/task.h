@@ -21,13 +21,15 @@ namespace cohort::train {
 
 // The flags of TensorFlow's parameter-server programs, and some of Cohort's.
 struct COHORT_EXPORT TaskFlags {
-  std::string ps_hosts;                 // "host:port,host:port"
-  std::string worker_hosts;             // "host:port,host:port"
-  std::string job_name;                 // "ps" or "worker"
-  std::optional<int> task_index;        // default: 0
-  std::string bind;                     // "host:port" to listen on; "": the address of this task in the cluster
-  bool allow_insecure = false;          // allow connections without TLS to other machines
-  std::vector<std::string> allow_path;  // ServerOptions::allow_path; may be given several times
+  std::string ps_hosts;                     // "host:port,host:port"
+  std::string worker_hosts;                 // "host:port,host:port"
+  std::string job_name;                     // "ps" or "worker"
+  std::optional<int> task_index;            // default: 0
+  std::string bind;                         // "host:port" to listen on; "": the address of this task in the cluster
+  TlsOptions tls;                           // --tls_ca, --tls_certificate, --tls_key: ServerOptions::tls
+  bool allow_insecure = false;              // allow connections without TLS to other machines
+  bool allow_insecure_collectives = false;  // ServerOptions::allow_insecure_collectives
+  std::vector<std::string> allow_path;      // ServerOptions::allow_path; may be given several times
   std::optional<std::chrono::milliseconds> orphan_timeout;  // ServerOptions::orphan_timeout
   std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
 };

@@ -34,8 +34,25 @@ class Words {
 };
 
 TEST(TaskFlagsTest, TakesItsOwnAndLeavesTheOthers) {
-  Words words({"program", "--ps_hosts=a:1,b:2", "--epochs", "3", "--worker-hosts", "c:3", "--job_name=worker",
-               "--task-index=1", "--allow_insecure", "--allow_path=/a", "--allow-path", "/b", "data", "--",
+  Words words({"program",
+               "--ps_hosts=a:1,b:2",
+               "--epochs",
+               "3",
+               "--worker-hosts",
+               "c:3",
+               "--job_name=worker",
+               "--task-index=1",
+               "--allow_insecure",
+               "--allow_path=/a",
+               "--allow-path",
+               "/b",
+               "--tls_ca=/ca",
+               "--tls-key",
+               "/key",
+               "--tls_certificate=/pem",
+               "--allow_insecure_collectives",
+               "data",
+               "--",
                "--bind=x"});
   const TaskFlags flags = words.Take();
   EXPECT_EQ(flags.ps_hosts, "a:1,b:2");
@@ -44,6 +61,8 @@ TEST(TaskFlagsTest, TakesItsOwnAndLeavesTheOthers) {
   EXPECT_EQ(flags.task_index, 1);
   EXPECT_TRUE(flags.allow_insecure);
   EXPECT_THAT(flags.allow_path, ElementsAre("/a", "/b"));
+  EXPECT_EQ(flags.tls, (TlsOptions{"/ca", "/pem", "/key"}));
+  EXPECT_TRUE(flags.allow_insecure_collectives);
   EXPECT_EQ(flags.bind, "");
   EXPECT_THAT(words.left(), ElementsAre("program", "--epochs", "3", "data", "--", "--bind=x"));
 }

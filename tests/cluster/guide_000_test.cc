@@ -103,7 +103,7 @@ TEST_F(Guide000Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
   EXPECT_EQ(ps.Wait(), 1);
   EXPECT_THAT(ps.err(), AllOf(HasSubstr("PermissionDenied"), HasSubstr("got 192.168.100.42:2222"),
                               HasSubstr("COHORT_ALLOW_INSECURE=1 before its command, on this host, 192.168.100.42,"),
-                              HasSubstr("~/.config/cohort/token"), HasSubstr("no certificates are needed")));
+                              HasSubstr("~/.config/cohort/token"), HasSubstr("cohort certificates --help")));
 }
 
 TEST(Guide000FlagsTest, TheDefaultsAreTheGuides) {

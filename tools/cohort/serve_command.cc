@@ -75,7 +75,18 @@ int ServeCommand(const Arguments& arguments) {
   app.add_option("--job_name", flags.job_name, "Job of this task, such as ps");
   app.add_option("--task_index", flags.task_index, "Index of this task in its job");
   app.add_option("--bind", flags.server.bind, "host:port to listen on, if that is not the address in the cluster");
-  app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen beyond this machine, although there is no TLS");
+  app.add_option("--tls_ca", flags.server.tls.ca_file,
+                 "File of the authority's certificate, for TLS (COHORT_TLS_CA, or COHORT_TLS_FOLDER)")
+      ->type_name("FILE");
+  app.add_option("--tls_certificate", flags.server.tls.certificate_file,
+                 "File of this task's certificate (COHORT_TLS_CERTIFICATE, or COHORT_TLS_FOLDER)")
+      ->type_name("FILE");
+  app.add_option("--tls_key", flags.server.tls.key_file,
+                 "File of its private key (COHORT_TLS_KEY, or COHORT_TLS_FOLDER)")
+      ->type_name("FILE");
+  app.add_flag("--allow_insecure", flags.server.allow_insecure, "Listen beyond this machine without TLS");
+  app.add_flag("--allow_insecure_collectives", flags.server.allow_insecure_collectives,
+               "With TLS, allow collectives by Gloo, whose connections are not encrypted");
   app.add_option("--allow_path", flags.server.allow_path,
                  "Let the graphs of other tasks use files in this folder only; may be given several times (any path)")
       ->type_name("FOLDER");

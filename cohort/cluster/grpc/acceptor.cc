@@ -70,10 +70,11 @@ struct GrpcAcceptor::AwaitedCall final : Completion {
   bool known = false;
 };
 
-GrpcAcceptor::GrpcAcceptor(ConnectionHost& host, const TransportOptions& options, LiveStreams& live,
+GrpcAcceptor::GrpcAcceptor(ConnectionHost& host, const TransportOptions& options, const GrpcTls* tls, LiveStreams& live,
                            grpc::ServerBuilder& builder, NetworkLoop& loop)
     : host_(host),
       options_(options),
+      tls_(tls),
       live_(live),
       builder_(builder),
       loop_(loop),
@@ -83,10 +84,19 @@ GrpcAcceptor::GrpcAcceptor(ConnectionHost& host, const TransportOptions& options
 GrpcAcceptor::~GrpcAcceptor() = default;
 
 int GrpcAcceptor::Listen(const std::string& address) {
-  Listener listener = ListenOn(address, options_.allow_insecure);
+  Listener listener = ListenOn(address, options_.allow_insecure || tls_ != nullptr);
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  to_grpc_ =
-      builder_.experimental().AddExternalConnectionAcceptor(External::FROM_FD, grpc::InsecureServerCredentials());
+  const auto add = [this](const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    to_grpc_.push_back(builder_.experimental().AddExternalConnectionAcceptor(External::FROM_FD, credentials));
+  };
+  if (tls_ == nullptr) {
+    add(grpc::InsecureServerCredentials());
+  } else {
+    tls_news_ = sockets_.UseTls();
+    for (int slot = 0; slot < kTlsSlots; ++slot) {
+      add(tls_->ForServer([news = tls_news_, slot](const CertificateVerdict& verdict) { news->Judge(slot, verdict); }));
+    }
+  }
   const int timeout = static_cast<int>(options_.handshake_timeout.count());
   builder_.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, timeout);
   // A socket has one stream from its beginning to its end.
@@ -128,25 +138,31 @@ std::optional<std::vector<std::string>> GrpcAcceptor::Welcome(AcceptorHandshake&
   return handshake.Welcome(*mine, port_, next_number_++);
 }
 
-void GrpcAcceptor::TakeSocket(const AcceptorHandshake& handshake, Descriptor socket) {
-  {
-    MutexLock lock(mu_);
-    if (stopped_) return;
-    if (handshake.role() == StreamRole::kBulk) {
-      const auto peer = peers_.find(handshake.connection().number);
-      if (peer == peers_.end()) return;  // the connection has ended
-      peer->second.bulk_keys = handshake.keys();
-    } else {
-      Peer& peer = peers_[handshake.connection().number];
-      peer.identity = handshake.peer();
-      peer.secret = handshake.connection();
-      peer.control_keys = handshake.keys();
-      peer.deadline = Clock::now() + options_.handshake_timeout;
-    }
+bool GrpcAcceptor::Register(const AcceptorHandshake& handshake) {
+  MutexLock lock(mu_);
+  if (stopped_) return false;
+  if (handshake.role() == StreamRole::kBulk) {
+    const auto peer = peers_.find(handshake.connection().number);
+    if (peer == peers_.end()) return false;  // the connection has ended
+    peer->second.bulk_keys = handshake.keys();
+  } else {
+    Peer& peer = peers_[handshake.connection().number];
+    peer.identity = handshake.peer();
+    peer.secret = handshake.connection();
+    peer.control_keys = handshake.keys();
+    peer.deadline = Clock::now() + options_.handshake_timeout;
   }
+  return true;
+}
+
+void GrpcAcceptor::TakeSocket(const AcceptorHandshake& handshake, Descriptor socket) {
+  if (Register(handshake)) GiveToGrpc(0, std::move(socket));
+}
+
+void GrpcAcceptor::GiveToGrpc(size_t index, Descriptor socket) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
   parameters.fd = socket.Release();
-  to_grpc_->HandleNewConnection(&parameters);
+  to_grpc_[index]->HandleNewConnection(&parameters);
 }
 
 void GrpcAcceptor::AwaitCall() {
@@ -160,9 +176,11 @@ bool GrpcAcceptor::OnCall(AwaitedCall& awaited) {
   AwaitCall();
   const std::string method = awaited.context->method();
   if (method != kControlMethod && method != kBulkMethod) return false;
+  const grpc::ServerContext& context = *awaited.context;
   auto stream = std::make_shared<ServerByteStream>(live_, std::move(awaited.context), std::move(awaited.call));
   const StreamRole role = method == kControlMethod ? StreamRole::kControl : StreamRole::kBulk;
-  stream->SetUser(std::make_shared<Opener>(*this, *stream, role));
+  stream->SetUser(tls_ == nullptr ? std::make_shared<Opener>(*this, *stream, role)
+                                  : MakeTlsOpener(*stream, role, context));
   MutexLock lock(mu_);
   if (stopped_) return true;
   openings_[stream.get()] = {stream, Clock::now() + options_.handshake_timeout};
@@ -181,7 +199,7 @@ void GrpcAcceptor::OpenControl(ByteStream& stream, const grpc::ByteBuffer& frame
       throw PermissionDeniedError(StrCat("[transport] no connection waits for a control stream with number ", number));
     }
     Peer& peer = found->second;
-    macs = CheckFirst(peer.control_keys, frame);
+    if (tls_ == nullptr) macs = CheckFirst(peer.control_keys, frame);
     connection = host_.AddConnection(peer.identity, number, true);
     peer.connection = connection;
   }
@@ -193,7 +211,7 @@ void GrpcAcceptor::OpenControl(ByteStream& stream, const grpc::ByteBuffer& frame
     const auto found = peers_.find(number);
     if (found != peers_.end()) found->second.announced = true;
   }
-  sockets_.Wake();  // the bulk stream may wait
+  Wake();  // the bulk stream may wait
 }
 
 void GrpcAcceptor::OpenBulk(ByteStream& stream, const grpc::ByteBuffer& frame) {
@@ -207,7 +225,7 @@ void GrpcAcceptor::OpenBulk(ByteStream& stream, const grpc::ByteBuffer& frame) {
     if (!found->second.bulk_keys) {
       throw PermissionDeniedError(StrCat("[transport] no connection waits for a bulk stream with number ", number));
     }
-    macs = CheckFirst(*found->second.bulk_keys, frame);
+    if (tls_ == nullptr) macs = CheckFirst(*found->second.bulk_keys, frame);
     found->second.bulk_keys.reset();
     connection = found->second.connection;
   }

@@ -18,6 +18,7 @@
 #include "cohort/cluster/grpc/network_loop.h"
 #include "cohort/cluster/grpc/socket_acceptor.h"
 #include "cohort/cluster/grpc/stream.h"
+#include "cohort/cluster/grpc/tls.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort {
@@ -40,15 +41,15 @@ class ConnectionHost {
 class GrpcAcceptor final : private SocketAcceptorHost {
  public:
   using Clock = std::chrono::steady_clock;
-  // `builder` has made the queue of `loop`.
-  GrpcAcceptor(ConnectionHost& host, const TransportOptions& options, LiveStreams& live, grpc::ServerBuilder& builder,
-               NetworkLoop& loop);
+  // `builder` has made the queue of `loop`. `tls` is null without TLS.
+  GrpcAcceptor(ConnectionHost& host, const TransportOptions& options, const GrpcTls* tls, LiveStreams& live,
+               grpc::ServerBuilder& builder, NetworkLoop& loop);
   ~GrpcAcceptor() override;
 
   // See Transport::Listen.
   int Listen(const std::string& address);
   // The identity of this side is known now.
-  void Wake() { sockets_.Wake(); }
+  void Wake() COHORT_EXCLUDES(mu_);
   // The accepted connection with this number has ended.
   void Forget(uint64_t number) COHORT_EXCLUDES(mu_);
   // Ends what peers that have proved themselves have begun and not continued in time. Called regularly.
@@ -60,6 +61,7 @@ class GrpcAcceptor final : private SocketAcceptorHost {
 
  private:
   class Opener;
+  class TlsOpener;
   struct AwaitedCall;
   // A peer that has proved itself on the socket of a control stream.
   struct Peer {
@@ -75,6 +77,16 @@ class GrpcAcceptor final : private SocketAcceptorHost {
   std::optional<ConnectionSecret> SecretOf(uint64_t number) override COHORT_EXCLUDES(mu_);
   std::optional<std::vector<std::string>> Welcome(AcceptorHandshake& handshake) override COHORT_EXCLUDES(mu_);
   void TakeSocket(const AcceptorHandshake& handshake, Descriptor socket) override COHORT_EXCLUDES(mu_);
+  void TakeTlsSocket(int slot, Descriptor socket) override { GiveToGrpc(static_cast<size_t>(slot), std::move(socket)); }
+  // Remembers a peer that has proved itself. Returns false if nobody waits for it any more.
+  bool Register(const AcceptorHandshake& handshake) COHORT_EXCLUDES(mu_);
+  // `index` is that of to_grpc_.
+  void GiveToGrpc(size_t index, Descriptor socket);
+  void WaitForWake(std::weak_ptr<TlsOpener> opener) COHORT_EXCLUDES(mu_);
+  // Throws if the certificate of a bulk stream is for another task than that of its connection.
+  void CheckBulkPeer(uint64_t number, const std::string& certified) COHORT_EXCLUDES(mu_);
+  // Returns the first user of an accepted stream with TLS.
+  std::shared_ptr<StreamUser> MakeTlsOpener(ByteStream& stream, StreamRole role, const grpc::ServerContext& context);
   void AwaitCall() COHORT_EXCLUDES(mu_);
   // Returns false if nothing was done with the call.
   bool OnCall(AwaitedCall& awaited) COHORT_EXCLUDES(mu_);
@@ -86,11 +98,13 @@ class GrpcAcceptor final : private SocketAcceptorHost {
 
   ConnectionHost& host_;
   const TransportOptions options_;
+  const GrpcTls* const tls_;
   LiveStreams& live_;
   grpc::ServerBuilder& builder_;
   NetworkLoop& loop_;
   grpc::AsyncGenericService service_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> to_grpc_;
+  // One, or with TLS one for each slot of SocketAcceptor.
+  std::vector<std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>> to_grpc_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
 
@@ -103,6 +117,8 @@ class GrpcAcceptor final : private SocketAcceptorHost {
   uint64_t next_number_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, Peer> peers_ COHORT_GUARDED_BY(mu_);
   std::map<const ByteStream*, Opening> openings_ COHORT_GUARDED_BY(mu_);  // streams that belong to no connection yet
+  std::vector<std::weak_ptr<TlsOpener>> waiting_ COHORT_GUARDED_BY(mu_);  // for Welcome
+  std::shared_ptr<TlsNews> tls_news_;                                     // null without TLS
   SocketAcceptor sockets_;  // the last member, because its thread uses the others
 };
 

@@ -16,6 +16,7 @@ namespace cohort {
 
 // The type of a frame, which says what its payload is.
 enum class FrameType : uint8_t {
+  kHandshake = 1,  // with TLS only, before kAttach: a message of the handshake (handshake.h)
   // The dialer's first frame on a stream: the number of the connection (fixed 64), as the handshake has given it.
   kAttach = 2,
   kHeartbeat = 5,

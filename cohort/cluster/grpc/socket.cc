@@ -169,6 +169,14 @@ std::optional<SocketAddress> PeerOf(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  if (address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {  // an IPv4 peer of an IPv6 socket
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = v6.sin6_port;
+    std::memcpy(&v4.sin_addr, &v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+    return SocketAddress(reinterpret_cast<const sockaddr*>(&v4), sizeof(v4));
+  }
   return SocketAddress(reinterpret_cast<sockaddr*>(&address), size);
 }
 

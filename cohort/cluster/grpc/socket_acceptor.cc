@@ -49,6 +49,7 @@ void SocketAcceptor::Start(Listener listener) {
 }
 
 void SocketAcceptor::Stop() {
+  if (tls_ != nullptr) tls_->Close();
   if (!thread_.joinable()) return;
   stopping_ = true;
   wake_.Notify();
@@ -67,6 +68,7 @@ void SocketAcceptor::Watch(int operation, int fd, uint32_t events, Key key) {
 void SocketAcceptor::Run() {
   for (;;) {
     epoll_event events[64];
+    if (tls_ != nullptr) HandleTlsNews();
     const int timeout = DropLate();
     const int count = epoll_wait(epoll_.get(), events, std::size(events), listens_ ? timeout : kNoDescriptorsPause);
     if (!listens_) {
@@ -161,6 +163,7 @@ bool SocketAcceptor::DropOldest(const std::string& host, const char* why) {
 void SocketAcceptor::OnEvent(Key key, uint32_t events) {
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;  // an event before has removed it
+  if (tls_ != nullptr) return OnTlsEvent(key);
   if ((events & EPOLLOUT) != 0) return WriteTo(key);
   // A peer that goes away without a word may be a check whether the port is open.
   const bool waits = found->second.handshake.proved();
@@ -248,6 +251,15 @@ int SocketAcceptor::DropLate() {
   return static_cast<int>(std::min<int64_t>(left, INT32_MAX));
 }
 
-void SocketAcceptor::Remove(Key key) { pending_.erase(key); }
+void SocketAcceptor::Remove(Key key) {
+  const auto found = pending_.find(key);
+  if (found == pending_.end()) return;
+  if (found->second.slot >= 0) slots_[static_cast<size_t>(found->second.slot)] = 0;
+  if (found->second.given) {  // the end of this copy is not the end of the connection
+    Watch(EPOLL_CTL_DEL, found->second.socket.get(), 0, key);
+    shutdown(found->second.socket.get(), SHUT_RDWR);
+  }
+  pending_.erase(found);
+}
 
 }  // namespace cohort

@@ -2,9 +2,11 @@
 // itself leaves it. Until then a peer costs one descriptor and at most a few KiB, and only for a limited time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,6 +14,7 @@
 
 #include "cohort/cluster/grpc/refusal_log.h"
 #include "cohort/cluster/grpc/socket.h"
+#include "cohort/cluster/grpc/tls_news.h"
 
 namespace cohort {
 
@@ -26,7 +29,15 @@ class SocketAcceptorHost {
   virtual std::optional<std::vector<std::string>> Welcome(AcceptorHandshake& handshake) = 0;
   // The handshake is done, and the peer knows. Takes over the socket.
   virtual void TakeSocket(const AcceptorHandshake& handshake, Descriptor socket) = 0;
+  // With TLS only, in place of all of the above: the peer begins a TLS handshake. Gives the socket to gRPC, with the
+  // credentials of `slot`, whose verifier tells TlsNews what it finds.
+  virtual void TakeTlsSocket(int slot, Descriptor socket) = 0;
 };
+
+// A socket with TLS is given to gRPC before its peer has proved itself. Each slot has credentials of its own and one
+// such socket at a time, so the address of a peer that gRPC refuses is known. If all slots are taken, more sockets
+// share the last one.
+inline constexpr int kTlsSlots = 9;
 
 // Limits for peers that have not proved themselves.
 struct AcceptorLimits {
@@ -47,6 +58,12 @@ class SocketAcceptor {
   void Start(Listener listener);
   // Asks the host again about the peers that wait.
   void Wake() { wake_.Notify(); }
+  // With TLS. Must be called before Start. Then no handshake is made here: a peer has to begin with a TLS handshake,
+  // the socket goes to gRPC, and a copy of it stays, for the limits, until the news say that the peer has proved
+  // itself.
+  std::shared_ptr<TlsNews> UseTls();
+  // Logs that a peer was refused.
+  void LogRefusal(const std::string& address, const std::string& why) { log_.Refused(address, why); }
   // Closes all sockets that are in a handshake, stops listening and joins the thread. Later calls do nothing.
   void Stop();
 
@@ -60,7 +77,9 @@ class SocketAcceptor {
     Clock::time_point deadline;
     std::string in;         // the message that is coming, with its length
     std::string out;        // bytes to send
-    bool has_sent = false;  // the peer has sent a whole message
+    bool has_sent = false;  // the peer has sent a whole message; with TLS: a good certificate
+    bool given = false;     // with TLS: gRPC has the socket, too
+    int slot = -1;          // with TLS: the slot that is this socket's alone
   };
   // Numbers of pending handshakes. They grow, so that the oldest one is the first in the map.
   using Key = uint64_t;
@@ -76,6 +95,10 @@ class SocketAcceptor {
   int CountUnproved(const std::string& host) const;
   // Each of these may remove the handshake.
   void OnEvent(Key key, uint32_t events);
+  void OnTlsEvent(Key key);
+  void GiveToTls(Key key);
+  void HandleTlsNews();
+  void OnVerdict(const TlsNews::Verdict& judged);
   void ReadFrom(Key key);
   void TryWelcome(Key key);
   void WriteTo(Key key);
@@ -96,8 +119,11 @@ class SocketAcceptor {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
 
+  std::shared_ptr<TlsNews> tls_;  // null without TLS; constant after Start
+
   // Only for the thread.
   Pendings pending_;
+  std::array<Key, kTlsSlots - 1> slots_{};  // the handshake that has the slot, or 0
   Key next_key_;
   bool listens_ = true;  // false for a short time if there are no descriptors left
 };

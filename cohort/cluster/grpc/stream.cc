@@ -8,6 +8,13 @@
 #include "cohort/core/error.h"
 
 namespace cohort {
+namespace {
+
+// A shutdown waits at most so long for connections that are being made and that nothing needs any more.
+constexpr std::chrono::seconds kSettleTime{1};
+
+}  // namespace
+
 uint64_t LiveStreams::Add(const std::shared_ptr<ByteStream>& stream) {
   MutexLock lock(mu_);
   streams_[next_key_] = stream;
@@ -24,11 +31,17 @@ void LiveStreams::CancelAll() {
   std::vector<std::shared_ptr<ByteStream>> alive;
   {
     MutexLock lock(mu_);
+    ending_ = true;
     for (const auto& [key, stream] : streams_) alive.push_back(stream.lock());
   }
   for (const auto& stream : alive) {
     if (stream != nullptr) stream->Cancel();
   }
+}
+
+bool LiveStreams::ending() const {
+  MutexLock lock(mu_);
+  return ending_;
 }
 
 void LiveStreams::WaitForNone() {
@@ -138,6 +151,11 @@ void ByteStream::OnFinished(bool) {
   if (why_.empty()) why_ = FinishReason();
   user_.load(std::memory_order_acquire)->OnEnded(why_);
   for (auto& user : users_) user.reset();
+  if (!StartSettling(&settled_)) Release();
+}
+
+void ByteStream::OnSettled(bool ok) {
+  if (!ok && !live_.ending() && StartSettling(&settled_)) return;
   Release();
 }
 
@@ -149,9 +167,19 @@ void ByteStream::Release() {
 }
 
 void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
+  queue_ = queue;
   call_ = stub_.PrepareCall(&context_, method, queue);
   Begin(false);
   call_->StartCall(opening()->Starts());
+}
+
+// With TLS gRPC connects by itself. gRPC 1.51 never closes the socket of a connection that comes about after its
+// channel was destroyed. So a channel stays until its attempt to connect has succeeded or failed.
+bool ClientByteStream::StartSettling(Completion* done) {
+  if (channel_->GetState(false) != GRPC_CHANNEL_CONNECTING) return false;
+  channel_->NotifyOnStateChange(GRPC_CHANNEL_CONNECTING, std::chrono::system_clock::now() + kSettleTime, queue_,
+                                done->Starts());
+  return true;
 }
 
 }  // namespace cohort

@@ -42,12 +42,15 @@ class LiveStreams {
   void Remove(uint64_t key) COHORT_EXCLUDES(mu_);
   // Calls Cancel of all streams. Does not wait for their ends.
   void CancelAll() COHORT_EXCLUDES(mu_);
+  // Returns true after CancelAll.
+  bool ending() const COHORT_EXCLUDES(mu_);
   // Waits until all streams have been removed. Requires: CancelAll was called, and no stream is added any more.
   void WaitForNone() COHORT_EXCLUDES(mu_);
 
  private:
-  Mutex mu_;
+  mutable Mutex mu_;
   CondVar none_;
+  bool ending_ COHORT_GUARDED_BY(mu_) = false;
   uint64_t next_key_ COHORT_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, std::weak_ptr<ByteStream>> streams_ COHORT_GUARDED_BY(mu_);
 };
@@ -84,6 +87,9 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   virtual void StopReading() {}
   // Returns why the stream has ended, or "". Called after the operation of StartFinish has ended.
   virtual std::string FinishReason() const { return ""; }
+  // Called after OnEnded. Returns true if the stream must not be destroyed yet, because its channel is still
+  // connecting. `done` then completes when the channel's state has changed, or after at most a second.
+  virtual bool StartSettling(Completion* /*done*/) { return false; }
 
  private:
   template <void (ByteStream::*kThen)(bool)>
@@ -98,6 +104,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void OnRead(bool ok);
   void OnWritten(bool ok);
   void OnFinished(bool ok);
+  void OnSettled(bool ok);
   // Releases the reference of the stream to itself. The stream may be destroyed when this returns.
   void Release();
   void WriteNext() COHORT_EXCLUDES(mu_);
@@ -117,6 +124,7 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   Then<&ByteStream::OnRead> read_{this};
   Then<&ByteStream::OnWritten> written_{this};
   Then<&ByteStream::OnFinished> finished_{this};
+  Then<&ByteStream::OnSettled> settled_{this};
 
   Mutex mu_;
   bool writing_ COHORT_GUARDED_BY(mu_) = true;  // a thread writes, or the stream is not open yet
@@ -148,7 +156,7 @@ class ServerByteStream final : public ByteStream {
 class ClientByteStream final : public ByteStream {
  public:
   ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
-      : ByteStream(live), stub_(std::move(channel)) {}
+      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
   // Requires: SetUser was called.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
@@ -159,8 +167,11 @@ class ClientByteStream final : public ByteStream {
   void StartFinish(Completion* done) override { call_->Finish(&status_, done->Starts()); }
   void StopReading() override { Cancel(); }
   std::string FinishReason() const override { return status_.error_message(); }
+  bool StartSettling(Completion* done) override;
 
+  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
+  grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
   grpc::Status status_;

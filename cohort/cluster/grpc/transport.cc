@@ -14,8 +14,10 @@
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/grpc/acceptor.h"
 #include "cohort/cluster/grpc/network_loop.h"
+#include "cohort/cluster/grpc/tls_handshake.h"
 #include "cohort/cluster/grpc/tuning.h"
 #include "cohort/cluster/host_identity.h"
+#include "cohort/cluster/tls/subject.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
@@ -45,6 +47,21 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, Descripto
   return grpc::CreateCustomInsecureChannelFromFd(address, socket.Release(), arguments);
 }
 
+// Makes a channel that connects by itself.
+std::shared_ptr<grpc::Channel> MakeTlsChannel(const std::string& address,
+                                              const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                              std::chrono::milliseconds connect_timeout) {
+  grpc::ChannelArguments arguments;
+  for (const Tuning& tuning : kTuning) arguments.SetInt(tuning.name, tuning.value);
+  // Also the time that one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(connect_timeout.count()));
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a socket of its own for each stream
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // the caller decides whether to dial again
+  arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, std::string(kTlsServerName));
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
 // Returns the dialer's first frame on a stream.
 grpc::ByteBuffer AttachFrame(uint64_t number) {
   WireWriter payload;
@@ -59,8 +76,9 @@ class GrpcTransport final : public Transport, private ConnectionHost {
   GrpcTransport(TransportHandler& handler, const TransportOptions& options)
       : handler_(handler),
         options_(options),
+        tls_(options.tls.empty() ? nullptr : std::make_unique<GrpcTls>(LoadTlsIdentity(options.tls))),
         loop_(builder_.AddCompletionQueue(), options.network_threads),
-        acceptor_(*this, options, live_, builder_, loop_) {
+        acceptor_(*this, options, tls_.get(), live_, builder_, loop_) {
     static const bool prepared = (PrepareProcess(), true);
     (void)prepared;
   }
@@ -82,9 +100,22 @@ class GrpcTransport final : public Transport, private ConnectionHost {
   std::shared_ptr<GrpcConnection> AddLocked(const TaskIdentity& peer, uint64_t number, bool accepted)
       COHORT_REQUIRES(mu_);
   void Forget(GrpcConnection& connection, bool accepted) COHORT_EXCLUDES(mu_);
-  // Makes the bulk stream of a connection whose control stream is there. Closes the connection if that fails.
-  void DialBulk(const std::shared_ptr<GrpcConnection>& connection, const ConnectionSecret& secret,
-                const std::string& address, SocketDialer& dialer) COHORT_EXCLUDES(mu_);
+  // Makes the bulk stream of a connection whose control stream is there, by `dial`, which returns false at its
+  // deadline. Closes the connection if that fails.
+  void DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::function<bool()>& dial)
+      COHORT_EXCLUDES(mu_);
+  // A peer to dial with TLS.
+  struct TlsPeer {
+    std::string address;
+    std::string task;  // that is expected; "" means any
+    std::string whom;  // for errors
+    Clock::time_point deadline;
+  };
+  // Makes a connection with TLS. Returns null at the deadline.
+  std::shared_ptr<GrpcConnection> DialTls(const TlsPeer& peer, const TaskIdentity& mine) COHORT_EXCLUDES(mu_);
+  // Makes one stream, and its handshake. Returns false at the deadline. Throws what TlsDialing::Wait throws.
+  bool DialTlsStream(const char* method, const TlsPeer& peer, const DialerHandshake& handshake,
+                     const TlsDialing::Attach& attach) COHORT_EXCLUDES(mu_);
   // Throws UnavailableError after Shutdown.
   void CheckNotEnding() COHORT_REQUIRES(mu_);
   void StartWatching() COHORT_REQUIRES(mu_);
@@ -93,6 +124,7 @@ class GrpcTransport final : public Transport, private ConnectionHost {
 
   TransportHandler& handler_;
   const TransportOptions options_;
+  const std::unique_ptr<const GrpcTls> tls_;  // null without TLS
   grpc::ServerBuilder builder_;
   LiveStreams live_;
   NetworkLoop loop_;
@@ -116,6 +148,7 @@ int GrpcTransport::Listen(const std::string& address) {
 }
 
 void GrpcTransport::SetIdentity(const TaskIdentity& identity) {
+  if (tls_ != nullptr) CheckIsFor(tls_->identity(), identity.task);
   TaskIdentity mine = identity;
   if (options_.share_memory) mine.host = HostIdentity();
   {
@@ -154,7 +187,8 @@ void GrpcTransport::Forget(GrpcConnection& connection, bool accepted) {
 
 std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, const std::string& expected_task,
                                                 Clock::time_point deadline) {
-  std::vector<SocketAddress> addresses = CheckDialAddress(ParseAddress(address), options_.allow_insecure);
+  std::vector<SocketAddress> addresses =
+      CheckDialAddress(ParseAddress(address), options_.allow_insecure || tls_ != nullptr);
   TaskIdentity mine;
   {
     MutexLock lock(mu_);
@@ -163,39 +197,45 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
     mine = *identity_;
   }
   const auto start = Clock::now();
+  const auto limit = std::min(deadline, start + options_.handshake_timeout);
   const std::string whom = expected_task.empty() ? address : StrCat(expected_task, " (", address, ")");
-  SocketDialer dialer(std::move(addresses), whom, std::min(deadline, start + options_.handshake_timeout), end_);
+  if (tls_ != nullptr) {
+    const auto connection = DialTls({address, expected_task, whom, limit}, mine);
+    if (connection == nullptr) throw NoAnswer(expected_task, address, Clock::now() - start);
+    return connection;
+  }
+  SocketDialer dialer(std::move(addresses), whom, limit, end_);
   DialerHandshake handshake(options_.token, mine, expected_task, address);
   std::optional<Descriptor> socket = dialer.Dial(handshake);
   if (!socket) throw NoAnswer(expected_task, address, Clock::now() - start);
-  const uint64_t number = handshake.connection().number;
+  const ConnectionSecret secret = handshake.connection();
   std::shared_ptr<GrpcConnection> connection;
   {
     MutexLock lock(mu_);
-    connection = AddLocked(handshake.peer(), number, false);
+    connection = AddLocked(handshake.peer(), secret.number, false);
     const auto control = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*socket)));
-    connection->UseControl(control, std::make_unique<StreamMacs>(handshake.keys()), AttachFrame(number));
+    connection->UseControl(control, std::make_unique<StreamMacs>(handshake.keys()), AttachFrame(secret.number));
     control->Start(kControlMethod, loop_.queue());
     StartWatching();
   }
-  DialBulk(connection, handshake.connection(), address, dialer);
+  DialBulk(connection, [&] {
+    DialerHandshake of_bulk(secret, connection->peer());
+    std::optional<Descriptor> bulk_socket = dialer.Dial(of_bulk);
+    if (!bulk_socket) return false;
+    MutexLock lock(mu_);
+    CheckNotEnding();
+    const auto bulk = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*bulk_socket)));
+    auto macs = std::make_unique<StreamMacs>(of_bulk.keys());
+    if (connection->UseBulk(bulk, std::move(macs), AttachFrame(secret.number))) bulk->Start(kBulkMethod, loop_.queue());
+    return true;
+  });
   return connection;
 }
 
-void GrpcTransport::DialBulk(const std::shared_ptr<GrpcConnection>& connection, const ConnectionSecret& secret,
-                             const std::string& address, SocketDialer& dialer) {
-  DialerHandshake handshake(secret, connection->peer());
+void GrpcTransport::DialBulk(const std::shared_ptr<GrpcConnection>& connection, const std::function<bool()>& dial) {
   std::string why = "it has not answered in time";
   try {
-    if (std::optional<Descriptor> socket = dialer.Dial(handshake)) {
-      MutexLock lock(mu_);
-      CheckNotEnding();
-      const auto bulk = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*socket)));
-      auto macs = std::make_unique<StreamMacs>(handshake.keys());
-      if (connection->UseBulk(bulk, std::move(macs), AttachFrame(secret.number)))
-        bulk->Start(kBulkMethod, loop_.queue());
-      return;
-    }
+    if (dial()) return;
   } catch (const Error& e) {
     why = e.what();
   }
@@ -204,6 +244,60 @@ void GrpcTransport::DialBulk(const std::shared_ptr<GrpcConnection>& connection, 
     CheckNotEnding();
   }
   connection->Close(LostPeer(connection->peer(), StrCat("the bulk stream cannot be opened: ", why)));
+}
+
+std::shared_ptr<GrpcConnection> GrpcTransport::DialTls(const TlsPeer& peer, const TaskIdentity& mine) {
+  std::shared_ptr<GrpcConnection> connection;
+  ConnectionSecret secret;
+  const auto dial = [&] {
+    const DialerHandshake handshake(options_.token, mine, peer.task, peer.address);
+    return DialTlsStream(kControlMethod, peer, handshake, [&](ByteStream& stream, const DialerHandshake& done) {
+      secret = done.connection();
+      connection = AddConnection(done.peer(), secret.number, false);
+      connection->UseControl(stream.shared_from_this(), nullptr, AttachFrame(secret.number));
+      stream.Pump();
+    });
+  };
+  bool in_time = false;
+  try {
+    in_time = dial();
+  } catch (const UnauthenticatedError&) {
+    // A task that ends just now looks the same as one that refuses this side's certificate. The next attempt tells.
+    in_time = dial();
+  }
+  if (!in_time) return nullptr;
+  {
+    MutexLock lock(mu_);
+    StartWatching();
+  }
+  DialBulk(connection, [&] {
+    const TlsPeer same{peer.address, connection->peer().task, peer.whom, peer.deadline};
+    return DialTlsStream(kBulkMethod, same, DialerHandshake(secret, connection->peer()),
+                         [&](ByteStream& stream, const DialerHandshake&) {
+                           const auto bulk = stream.shared_from_this();
+                           if (!connection->UseBulk(bulk, nullptr, AttachFrame(secret.number))) return bulk->Cancel();
+                           bulk->Pump();
+                         });
+  });
+  return connection;
+}
+
+bool GrpcTransport::DialTlsStream(const char* method, const TlsPeer& peer, const DialerHandshake& handshake,
+                                  const TlsDialing::Attach& attach) {
+  const auto certificate = std::make_shared<DialedCertificate>();
+  const auto stream = std::make_shared<ClientByteStream>(
+      live_, MakeTlsChannel(peer.address, tls_->ForChannel(peer.task, certificate), options_.handshake_timeout));
+  const auto dialing =
+      std::make_shared<TlsDialing>(*stream, handshake, peer.whom, certificate, tls_->identity().files, attach);
+  stream->SetUser(dialing);
+  {
+    MutexLock lock(mu_);
+    CheckNotEnding();
+    stream->Start(method, loop_.queue());
+  }
+  if (dialing->Wait(peer.deadline)) return true;
+  stream->Cancel();
+  return false;
 }
 
 void GrpcTransport::CheckNotEnding() {

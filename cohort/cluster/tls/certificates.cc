@@ -175,7 +175,7 @@ KeyedCertificate CertificateAuthority::Issue(const std::string& subject, const V
   AddExtension(*made, issuer, NID_ext_key_usage, subject == kClientSubject ? "clientAuth" : "serverAuth,clientAuth");
   AddExtension(*made, issuer, NID_subject_key_identifier, "hash");
   AddExtension(*made, issuer, NID_authority_key_identifier, "keyid:always");
-  AddExtension(*made, issuer, NID_subject_alt_name, "URI:" + uri);
+  AddExtension(*made, issuer, NID_subject_alt_name, StrCat("URI:", uri, ",DNS:", kTlsServerName));
   Require(X509_sign(made.get(), parts_->key.get(), EVP_sha256()) > 0, "sign a certificate");
   return ToPem(*made, *key);
 }

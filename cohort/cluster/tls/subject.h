@@ -10,6 +10,9 @@
 namespace cohort {
 
 inline constexpr std::string_view kClientSubject = "/job:client";
+// The name that a dialer asks for in the TLS handshake. gRPC's server logs an error if its certificate does not have
+// it.
+inline constexpr std::string_view kTlsServerName = "cohort";
 
 struct CertificateSubject {
   std::string job_id;  // the same in all certificates of a job: 1 to 64 letters, digits, '-', '_' and '.'
