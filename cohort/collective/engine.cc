@@ -1,6 +1,7 @@
 #include "cohort/collective/engine.h"
 
 #include "cohort/collective/plan/plan_engine.h"
+#include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
 namespace {
@@ -30,9 +31,17 @@ bool IsBuilt(Algorithm algorithm) {
   return true;
 }
 
-std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address) {
+std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address, bool only_protected) {
   for (const NamedFactory& one : Factories()) {
-    if (one.factory.serves(host.options(), host.members())) return one.factory.make(host, own_address);
+    if (!one.factory.serves(host.options(), host.members())) continue;
+    if (only_protected && !one.factory.uses_transport) {
+      throw PermissionDeniedError(StrCat(
+          "[collective] expected collectives over the connections that TLS protects; got ",
+          AlgorithmName(one.algorithm),
+          ", which has connections of its own that are not encrypted; use AUTO or RING, or, if you trust the network, ",
+          "set allow_insecure_collectives (ServerOptions, --allow_insecure_collectives)"));
+    }
+    return one.factory.make(host, own_address);
   }
   return std::make_unique<PlanEngine>(host);
 }

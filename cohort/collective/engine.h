@@ -106,6 +106,8 @@ struct EngineFactory {
   // Makes the engine of one group. `own_address` is the host name or address by which peers reach this process, "" if
   // all members are of this process. Throws UnimplementedError if this build has no such engine.
   std::unique_ptr<CollectiveEngine> (*make)(EngineHost& host, const std::string& own_address) = nullptr;
+  // Whether everything that leaves the process goes through the cluster's transport, which TLS protects.
+  bool uses_transport = true;
 };
 
 #define COHORT_DECLARE_ENGINE(enumerator, number, name, functions) EngineFactory functions##EngineFactory();
@@ -114,7 +116,8 @@ COHORT_COLLECTIVE_ALGORITHMS(COHORT_IGNORE, COHORT_DECLARE_ENGINE)
 #undef COHORT_DECLARE_ENGINE
 #undef COHORT_IGNORE
 
-// Makes the engine that serves the host's group. Throws what EngineFactory::make throws.
-std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address);
+// Makes the engine that serves the host's group. If `only_protected` is true, throws PermissionDeniedError if that is
+// an engine with connections of its own. Throws what EngineFactory::make throws.
+std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address, bool only_protected);
 
 }  // namespace cohort::collective

@@ -57,7 +57,8 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
     throw FailedPreconditionError("[collective] the server was made before RegisterAll() (cohort/registration.h)");
   }
   const auto core =
-      std::make_shared<GroupCore>(options, node.task().ToString(), ParseAddress(node.identity().address).host);
+      std::make_shared<GroupCore>(options, node.task().ToString(), ParseAddress(node.identity().address).host,
+                                  node.options().only_protected_collectives);
   auto group = std::make_unique<Group>(core);  // leaves the group if something below throws
   core->membership().SetLastHeardLookup([&node](const std::string& task) { return node.GoneSince(task); });
   core->SetAskTask([&node](const std::string& task) { return DescribeLateTask(node, task); });

@@ -111,6 +111,8 @@ class Group {
 // - AbortedError if a member is in a later generation, or has joined this one before and was restarted;
 // - FailedPreconditionError if the server was made before RegisterAll();
 // - UnimplementedError if this build does not have the library of the algorithm;
+// - PermissionDeniedError if the server has TLS, the algorithm is kGloo, whose connections are not encrypted, and
+//   ServerOptions::allow_insecure_collectives is false;
 // - UnavailableError if Gloo cannot listen or connect; it tries for 30 s, whatever `deadline` is;
 // - the errors of connecting to the cluster's tasks;
 // - the error with which the group fails before it has formed, such as UnavailableError if a process that has joined is

@@ -15,7 +15,8 @@
 
 namespace cohort::collective {
 
-GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address)
+GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address,
+                     bool only_protected)
     : options_(options),
       progress_limit_(ProgressLimit(options.progress_limit)),
       membership_(options, own_task),
@@ -30,7 +31,7 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, c
   const auto cores = static_cast<size_t>(std::max(1u, std::thread::hardware_concurrency()));
   const size_t threads = std::min(cores, members().local_ranks().size());
   workers_ = std::make_unique<ThreadPool>("cohort-reduce", static_cast<int>(threads));
-  engine_ = MakeEngine(*this, own_address);
+  engine_ = MakeEngine(*this, own_address, only_protected);
 }
 
 GroupCore::~GroupCore() { Close(Status(Code::kCancelled, "the group is gone")); }

@@ -31,7 +31,8 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // `own_task` and `own_address` name this process, for example "/job:worker/replica:0/task:0" and a host name or
   // address. Both are "" if all members are in this process. Throws InvalidArgumentError if a device is a member twice
   // or if this process has no member. Throws what MakeEngine throws.
-  GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address);
+  GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address,
+            bool only_protected = false);
   ~GroupCore() override;
 
   Membership& membership() { return membership_; }

@@ -50,7 +50,8 @@ EngineFactory GlooEngineFactory() {
           },
           [](EngineHost& host, const std::string& own_address) -> std::unique_ptr<CollectiveEngine> {
             return std::make_unique<GlooEngine>(host, own_address);
-          }};
+          },
+          false};
 }
 
 GlooEngine::GlooEngine(EngineHost& host, const std::string& own_address) : host_(host), turns_(kLanes) {

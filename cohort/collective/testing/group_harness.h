@@ -111,10 +111,10 @@ inline std::vector<Algorithm> OneAlgorithmPerEngine(const Layout& layout) {
 // servers.
 class TestCluster {
  public:
-  explicit TestCluster(const Layout& layout, std::chrono::milliseconds silence_limit = std::chrono::seconds(60))
+  explicit TestCluster(const Layout& layout, std::chrono::milliseconds silence_limit = std::chrono::seconds(60),
+                       ServerOptions options = cohort::testing::LocalCluster::FastOptions())
       : layout_(layout) {
     if (layout.transport == "local") return;
-    ServerOptions options = cohort::testing::LocalCluster::FastOptions();
     options.protocol = layout.transport;
     options.silence_limit = silence_limit;
     options.config.device_count[layout.device_type] = layout.per_process;
