@@ -24,8 +24,10 @@ constexpr double kMaxTimeout = 1e9;
 constexpr char kFooter[] =
     "Each task is a process of PROGRAM. Its environment has TF_CONFIG, COHORT_TOKEN, COHORT_HEALTH, OMP_NUM_THREADS "
     "and\n"
-    "COHORT_LINE_BUFFERED=1. If tasks share cores, it also has OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000. If a\n"
-    "terminal shows progress bars, it also has COHORT_PROGRESS=bar.\n\n"
+    "COHORT_LINE_BUFFERED=1. With --tls, it also has COHORT_TLS_CA, COHORT_TLS_CERTIFICATE and COHORT_TLS_KEY, which "
+    "name\n"
+    "files that the launch removes at its end. If tasks share cores, it also has OMP_WAIT_POLICY=passive and\n"
+    "GOMP_SPINCOUNT=1000. If a terminal shows progress bars, it also has COHORT_PROGRESS=bar.\n\n"
     "The exit code is 0 if all tasks have ended with 0. Otherwise it is that of the first task that failed (128 +\n"
     "signal if a signal ended it). It is 2 for a wrong command line, and 126 or 127 if PROGRAM cannot be run.\n\n"
     "Example: cohort launch --ps=2 --workers=2 -- ./mnist_classifier --max_steps=200\n";
@@ -101,6 +103,8 @@ void Declare(CLI::App* app, Flags* flags) {
             "End a server if the chief has been gone for N seconds (sets COHORT_ORPHAN_TIMEOUT)");
   AddNumber(app, "--chief_timeout", &flags->chief_timeout, 0.0, kMaxTimeout,
             "End a server if no chief has come for N seconds (sets COHORT_CHIEF_TIMEOUT)");
+  app->add_flag("--tls", options.tls,
+                "Encrypt all connections: make certificates for this launch, and give each task its own");
   app->add_option("--color", flags->color, "Colour the task names: auto, always or never (auto)")
       ->check(OneOf({"auto", "always", "never"}))
       ->type_name("WHEN");
@@ -115,6 +119,17 @@ int PrintPlan(const LaunchOptions& options) {
     std::cout << plan.tasks()[task].Name() << " TF_CONFIG=" << plan.TFConfig(task) << "\n";
   }
   return 0;
+}
+
+int RunWith(const LaunchOptions& options) {
+  std::optional<LaunchCertificates> certificates;
+  if (options.tls) certificates.emplace(TasksOf(options.jobs));
+  return RunWatched([&](int parent_fd) {
+    const LaunchCertificates* const made = certificates ? &*certificates : nullptr;
+    const int code = Launcher(options, parent_fd, made).Run();
+    if (made != nullptr) made->Remove();  // the parent of this process, which also does it, may have been killed
+    return code;
+  });
 }
 
 LaunchOptions OptionsOf(const Flags& flags, const std::vector<std::string>& command) {
@@ -154,7 +169,7 @@ int LaunchCommand(const Arguments& arguments) {
   if (!mistake.empty()) return UsageError(app.get_name(), mistake);
   try {
     if (flags.dry_run) return PrintPlan(options);
-    return RunWatched([&](int parent_fd) { return Launcher(options, parent_fd).Run(); });
+    return RunWith(options);
   } catch (const Error& e) {
     std::cerr << "cohort launch: " << e.what() << "\n";
     return 1;

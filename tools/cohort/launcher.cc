@@ -90,9 +90,10 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   return environment;
 }
 
-Launcher::Launcher(const LaunchOptions& options, int parent_fd)
+Launcher::Launcher(const LaunchOptions& options, int parent_fd, const LaunchCertificates* certificates)
     : options_(options),
       parent_fd_(parent_fd),
+      certificates_(certificates),
       plan_(options),
       health_(options.unhealthy_after),
       output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
@@ -154,6 +155,7 @@ bool Launcher::StartAll() {
 void Launcher::Start(size_t task) {
   Environment environment = plan_.EnvironmentOf(task);
   if (output_.shows_bars()) SetProgressBars(&environment);
+  if (certificates_ != nullptr) certificates_->SetFiles(tasks_[task].id, &environment);
   health_.Renew(task);
   if (health_.name().empty()) {
     environment.erase("COHORT_HEALTH");  // of a launcher that runs this one

@@ -11,6 +11,7 @@
 
 #include "cohort/cluster/port_reservation.h"
 #include "tools/cohort/health_check.h"
+#include "tools/cohort/launch_certificates.h"
 #include "tools/cohort/launch_layout.h"
 #include "tools/cohort/output_mux.h"
 #include "tools/cohort/process.h"
@@ -33,6 +34,7 @@ struct LaunchOptions {
   std::optional<double> orphan_timeout;  // seconds; COHORT_ORPHAN_TIMEOUT of every task
   std::optional<double> chief_timeout;   // seconds; COHORT_CHIEF_TIMEOUT of every task
   ColorMode color = ColorMode::kAuto;
+  bool tls = false;                  // make certificates; tasks connect by TLS only
   std::string output_dir;            // if set, each task also has a log file there; made if missing
   std::vector<std::string> command;  // PROGRAM ARGS
 };
@@ -77,8 +79,9 @@ class LaunchPlan {
 // save. After a second signal the tasks get SIGKILL.
 class Launcher {
  public:
-  // `parent_fd` is the argument that RunWatched passes.
-  Launcher(const LaunchOptions& options, int parent_fd);
+  // `parent_fd` is the argument that RunWatched passes. `certificates` are those of options.tls, else null; they must
+  // live as long as the launcher.
+  Launcher(const LaunchOptions& options, int parent_fd, const LaunchCertificates* certificates);
   ~Launcher();
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
@@ -163,6 +166,7 @@ class Launcher {
 
   const LaunchOptions options_;
   const int parent_fd_;
+  const LaunchCertificates* const certificates_;
   int signal_fd_ = -1;
   int ended_fd_ = -1;  // an epoll of the tasks' pid_fd; returns them in the order in which the tasks end
   bool parent_gone_ = false;
