@@ -14,7 +14,7 @@ import sys
 import time
 
 from rows import (all_reduce, bulk, conditions, coordinator, guide_004, guide_network, guides, input_pipeline, linear_regression,
-                  null_step, page, programs, scaling, session_run, startup, sync_replicas, table, tf215, turns, workers)
+                  null_step, page, programs, scaling, session_run, startup, sync_replicas, table, tf215, tls, turns, workers)
 
 # Rows whose peer, if they have one that is not Cohort, is TensorFlow 2.15 (rows/tf215.py). They need no other environment.
 ROWS_OF_TF215 = {
@@ -35,6 +35,7 @@ ROWS = {
     "null_1": lambda *given: null_step.prepare(*given, workers=1),
     "null_8": lambda *given: null_step.prepare(*given, workers=8),
     "bulk": bulk.prepare,
+    "tls": tls.prepare,
     "startup": startup.prepare,
     **{f"guide_{kind}{batch}_{threads}": lambda *given, b=batch, t=threads, k=kind: guide_network.prepare(
         *given, batch=b, threads=t, bfloat16=k != "")

@@ -4,9 +4,9 @@ from rows import programs
 from rows.table import Contestant, Line
 
 
-def ours(quick, *flags):
+def ours(quick, *flags, launch_flags=()):
     found = programs.objects(programs.launch(1, 1, programs.BIN / "cluster_steps", "bulk",
-                                             f"--seconds={0.5 if quick else 2}", *flags, limit=90))
+                                             f"--seconds={0.5 if quick else 2}", *flags, limit=90, flags=launch_flags))
     return {kind: programs.only(found, "cluster_steps", bench=f"bulk_{kind}")["gb_per_s_median"]
             for kind in ("pull", "push")}
 

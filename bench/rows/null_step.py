@@ -8,9 +8,9 @@ from rows.table import Contestant, Line
 MOST_MS = {1: 0.25, 8: 1.0}
 
 
-def ours(workers, quick):
+def ours(workers, quick, *launch_flags):
     text = programs.launch(2, workers, programs.BIN / "cluster_steps", "null_step", f"--seconds={0.5 if quick else 2}",
-                           limit=90)
+                           limit=90, flags=launch_flags)
     found = [o for o in programs.objects(text) if o.get("bench") == "null_step"]
     if len(found) != workers:
         raise programs.Failed(f"cluster_steps: {len(found)} of {workers} workers said how long a step takes:\n{text}")

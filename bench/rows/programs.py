@@ -105,9 +105,9 @@ def only(found, what, **fields):
     return fitting[0]
 
 
-def launch(ps, workers, *program, limit):
-    """Runs one of our programs as a cluster. Returns the output of all its tasks."""
-    return run([BIN / "cohort", "launch", f"--ps={ps}", f"--workers={workers}", "--", *program], limit)
+def launch(ps, workers, *program, limit, flags=()):
+    """Runs one of our programs as a cluster. `flags` are the launcher's. Returns the output of all its tasks."""
+    return run([BIN / "cohort", "launch", f"--ps={ps}", f"--workers={workers}", *flags, "--", *program], limit)
 
 
 def last_line(text):
