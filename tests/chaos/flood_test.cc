@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "cohort/cluster/grpc/socket.h"
+#include "cohort/cluster/testing/test_certificates.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/count_entries.h"
 #include "tests/chaos/counting_model.h"
@@ -49,6 +52,9 @@ std::string OpenStream(uint32_t stream, const std::string& path) {
 
 constexpr char kControl[] = "/cohort.Transport/Control";
 const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(4, 0, 0, "");
+
+// The beginning of a TLS handshake that does not go on.
+std::string HeldTlsHello() { return std::string("\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03", 11); }
 
 // What one connection of an attacker sends.
 std::string ManyStreams(const std::string& path) {
@@ -96,6 +102,7 @@ struct Attack {
   std::string name;
   std::function<std::string()> bytes;  // of each connection
   int held;                            // how many connections stay open until the end; 0: each is closed at once
+  bool tls = false;                    // the tasks have certificates, and the attackers have none
 };
 
 std::ostream& operator<<(std::ostream& out, const Attack& attack) { return out << attack.name; }
@@ -159,7 +166,18 @@ class FloodTest : public ::testing::TestWithParam<Attack> {
     limit.rlim_cur = limit.rlim_max;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);  // for the attackers
     if (limit.rlim_max < 2 * kIdle + 200) GTEST_SKIP() << "the test may open only " << limit.rlim_max << " descriptors";
+    if (!GetParam().tls) return;
+    certificates_.emplace();
+    for (const auto& [job, index] : {std::pair("ps", 0), std::pair("worker", 0), std::pair("worker", 1)}) {
+      certificates_->For(job, index);
+    }
+    certificates_->For("client");
+    setenv("COHORT_TLS_FOLDER", certificates_->folder().path().c_str(), 1);
   }
+  void TearDown() override { unsetenv("COHORT_TLS_FOLDER"); }
+
+ private:
+  std::optional<TestCertificates> certificates_;
 };
 
 TEST_P(FloodTest, TrainingGoesOnAndNothingIsUsedUp) {
@@ -215,7 +233,10 @@ INSTANTIATE_TEST_SUITE_P(All, FloodTest,
                                            Attack{"resets", ManyResets, 0}, Attack{"large_hellos", LargeHello, 0},
                                            Attack{"endless_hellos", EndlessHello, 0},
                                            Attack{"held_hellos", HeldHello, kIdle},
-                                           Attack{"idle_connections", [] { return std::string(); }, kIdle}),
+                                           Attack{"idle_connections", [] { return std::string(); }, kIdle},
+                                           Attack{"streams_tls", [] { return ManyStreams(kControl); }, 0, true},
+                                           Attack{"held_hellos_tls", HeldTlsHello, kIdle, true},
+                                           Attack{"idle_connections_tls", [] { return std::string(); }, kIdle, true}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
