@@ -2,6 +2,7 @@
 // grpc/ between processes, in_process/ inside one process.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -100,6 +101,22 @@ class Connection {
   // Returns the large message that is coming in, if the first bytes of one have come and the last ones have not. In
   // process, messages come as a whole.
   virtual std::optional<IncomingMessage> incoming() const { return std::nullopt; }
+
+  // Return how many bytes of messages have left this side, and have come from the peer. They only grow. They count the
+  // frames of messages as the frames are made and arrive, also those of a large message that is not complete yet, and
+  // what goes through shared memory; but no heartbeats. In process, they count what MaxEncodedSize says.
+  int64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  int64_t bytes_received() const { return bytes_received_.load(std::memory_order_relaxed); }
+
+ protected:
+  void CountSent(size_t bytes) { bytes_sent_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
+  void CountReceived(size_t bytes) {
+    bytes_received_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<int64_t> bytes_sent_{0};
+  std::atomic<int64_t> bytes_received_{0};
 };
 
 // Receives what comes over the connections of a transport. The transport calls it on network threads, of which there

@@ -155,6 +155,21 @@ TEST_P(TransportPair, EverySizeArrivesWhole) {
   }
 }
 
+TEST_P(TransportPair, BytesOfMessagesAreCounted) {
+  EXPECT_EQ(pair_.dialed()->bytes_sent(), 0);
+  EXPECT_EQ(pair_.accepted()->bytes_received(), 0);
+  int64_t sent = 0;
+  size_t received = 0;
+  for (const int64_t size : {int64_t{10}, int64_t{100'000}, int64_t{3'000'000}}) {
+    pair_.dialed()->Send({1, "size", {Pattern(size)}});
+    at_ps_.Messages(++received);
+    sent += size;
+    EXPECT_GE(pair_.accepted()->bytes_received(), sent);
+    EXPECT_LT(pair_.accepted()->bytes_received(), sent + 10'000);
+    EXPECT_EQ(pair_.dialed()->bytes_sent(), pair_.accepted()->bytes_received());
+  }
+}
+
 TEST_P(TransportPair, EveryDtypeAndShapeArrives) {
   std::vector<Tensor> tensors = {Tensor::Scalar(1.5f),
                                  Tensor::Scalar(-2.5),

@@ -255,6 +255,7 @@ bool GrpcConnection::NextControlFrame(grpc::ByteBuffer* frame) {
   }
   try {
     *frame = EncodeMessages(batch);
+    CountSent(frame->Length());
     return true;
   } catch (...) {
     CloseForError();
@@ -301,8 +302,10 @@ bool GrpcConnection::NextBulkFrame(grpc::ByteBuffer* frame) {
       }
       if (!room) return false;  // OnGivenBack continues
       *frame = sending_->NextThrough(*room);
+      CountSent(room->size);
     } else {
       *frame = sending_->Next(NextChunk(begins));
+      CountSent(frame->Length());
     }
     if (sending_->done()) sending_.reset();
     return true;
@@ -347,6 +350,7 @@ void GrpcConnection::OnControlFrame(grpc::ByteBuffer& buffer, StreamMacs* macs) 
     if (frame.type() != FrameType::kMessages) {
       throw DataLossError(StrCat("[frame] a frame of type ", static_cast<int>(frame.type()), " on a control stream"));
     }
+    CountReceived(buffer.Length());
     for (Message& message : DecodeMessages(frame.payload())) {
       if (closed()) return;  // the handler may have closed it
       if (message.kind == kReservedKind && WaitsForBulk(&message)) continue;
@@ -372,6 +376,7 @@ void GrpcConnection::OnBulkFrame(grpc::ByteBuffer& buffer, StreamMacs* macs) {
         return;
       }
     }
+    CountReceived(buffer.Length());
     if (receiver_.Add(buffer)) HandleBulk(receiver_.Take());
   } catch (...) {
     CloseForError();
@@ -386,6 +391,7 @@ bool GrpcConnection::OnWindowChunk(const FrameView& frame) {
   }
   if (window == nullptr) throw DataLossError("[window] bytes in one that is not open");
   const size_t bytes = receiver_.AddThrough(*window, frame.payload());
+  CountReceived(bytes);
   ++taken_pieces_;
   taken_bytes_ += bytes;
   // A quarter of the window may be given back late: the peer then still has space for the largest chunk in one piece.

@@ -80,9 +80,15 @@ class InProcessConnection final : public Connection, public std::enable_shared_f
   }
 
   void Send(std::vector<Message> messages) override {
-    for (const Message& message : messages) CheckCanTravel(message);
+    size_t bytes = 0;
+    for (const Message& message : messages) {
+      CheckCanTravel(message);
+      bytes += MaxEncodedSize(message);
+    }
     const auto other = other_.lock();
     if (closed() || other == nullptr) return;
+    CountSent(bytes);
+    other->CountReceived(bytes);
     other->site_->Post([other, messages = std::move(messages)](TransportHandler& handler) mutable {
       other->Deliver(handler, std::move(messages));
     });
