@@ -29,4 +29,5 @@ if(COHORT_BUILD_BENCHMARKS)
 endif()
 
 include(CohortDnnl)
+include(CohortHttp)
 include(CohortKerasFiles)

@@ -48,6 +48,11 @@ void ChiefWatch::OnTrainingDone() {
   changed_.NotifyAll();
 }
 
+bool ChiefWatch::WaitsForChief() const {
+  MutexLock lock(mu_);
+  return has_other_chief() && (state_ == State::kNotSeen || state_ == State::kGone);
+}
+
 bool ChiefWatch::training_done() const {
   MutexLock lock(mu_);
   return state_ == State::kDone;

@@ -34,6 +34,8 @@ class ChiefWatch {
   void OnDisconnected(const std::string& task) COHORT_EXCLUDES(mu_);
   // The chief (or a program in its place) has said that training is done.
   void OnTrainingDone() COHORT_EXCLUDES(mu_);
+  // Returns whether another task is the chief, is not connected, and has not said that training is done.
+  bool WaitsForChief() const COHORT_EXCLUDES(mu_);
   // Returns whether OnTrainingDone was called.
   bool training_done() const COHORT_EXCLUDES(mu_);
   // `open` is the number of sessions that have a lease on this task.

@@ -21,6 +21,7 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
   for (const NodeServices::Entry& entry : NodeServices::Global().entries()) {
     services_.push_back({entry.first_kind, entry.last_kind, entry.make(*this)});
   }
+  status_ = std::make_unique<StatusService>(*this, local_task() != nullptr);  // the last: its thread uses the others
 }
 
 ClusterNode::~ClusterNode() { Stop(Status(Code::kCancelled, StrCat("[cluster] ", task_.ToString(), " ends"))); }
@@ -31,7 +32,8 @@ void ClusterNode::Stop(const Status& why) {
   if (stopped_.exchange(true)) return;
   peers_.Stop();
   chief_.Stop();
-  // The services stop first, because steps may wait for them.
+  status_->OnStop(why);
+  // The services stop before the steps, because steps may wait for them.
   for (const Service& entry : services_) entry.service->OnStop(why);
   steps_->OnStop(why);
   peers_.transport().Shutdown(peers_.DescribeFirstLostTask());
@@ -41,21 +43,21 @@ void ClusterNode::Stop(const Status& why) {
 
 std::shared_ptr<Connection> ClusterNode::TryReach(const DeviceName& task,
                                                   std::chrono::steady_clock::time_point deadline) {
-  std::string why_not;
+  Status why_not;
   std::shared_ptr<Connection> connection = peers_.TryReach(task, deadline, &why_not);
-  if (connection == nullptr) LogDebug("cluster", task.ToString(), " is not there: ", why_not);
+  if (connection == nullptr) LogDebug("cluster", task.ToString(), " is not there: ", why_not.message());
   return connection;
 }
 
 std::string ClusterNode::LookForChief() {
-  std::string why_not;
+  Status why_not;
   try {
     const auto deadline = std::chrono::steady_clock::now() + kLookForChief;
     peers_.TryReach(DeviceName::Parse(options_.chief), deadline, &why_not);
   } catch (const Error& e) {
-    why_not = e.what();  // another token, or another task at its address
+    return e.what();  // another token, or another task at its address
   }
-  return why_not;
+  return why_not.message();
 }
 
 void ClusterNode::WaitForEnd(const ChiefWatch::Limits& limits) {
@@ -67,6 +69,8 @@ void ClusterNode::ThrowIfChiefIsLost(std::chrono::milliseconds orphan_timeout) {
 }
 
 NodeService* ClusterNode::FindService(uint16_t kind) const {
+  const auto of_steps = static_cast<MessageKind>(kind);
+  if (of_steps == MessageKind::kStatusRequest || of_steps == MessageKind::kStatus) return status_.get();
   if (kind < kFirstServiceKind) return steps_.get();
   for (const Service& entry : services_) {
     if (entry.first_kind <= kind && kind <= entry.last_kind) return entry.service.get();
@@ -94,6 +98,7 @@ void ClusterNode::OnClosed(const std::shared_ptr<Connection>& connection, const 
   // The services are told first. A group that has lost a member names the member, and steps that wait for the group get
   // that error.
   for (const Service& entry : services_) entry.service->OnClosed(connection, why);
+  status_->OnClosed(connection, why);
   steps_->OnClosed(connection, why);
   // This is done even if another connection to the task is open, because messages on this connection are lost.
   if (was_the_task) steps_->OnTaskLost(connection->peer().task, why);

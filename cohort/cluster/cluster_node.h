@@ -14,6 +14,7 @@
 #include "cohort/cluster/chief_watch.h"
 #include "cohort/cluster/node_service.h"
 #include "cohort/cluster/peer_table.h"
+#include "cohort/cluster/status/status_service.h"
 #include "cohort/cluster/status/task_state.h"
 #include "cohort/cluster/steps/step_service.h"
 #include "cohort/cluster/transport.h"
@@ -66,6 +67,7 @@ class ClusterNode final : public TransportHandler,
   PeerTable& peers() { return peers_; }
   ChiefWatch& chief() { return chief_; }
   StepService& steps() { return *steps_; }
+  StatusService& status() { return *status_; }
   // The next four functions return what the functions with the same names of peers() and steps() return.
   const ClusterSpec& cluster() const { return peers_.cluster(); }
   const TaskIdentity& identity() const { return peers_.identity(); }
@@ -114,6 +116,7 @@ class ClusterNode final : public TransportHandler,
   PeerTable peers_;
   std::unique_ptr<StepService> steps_;
   std::vector<Service> services_;  // of other modules; constant after construction
+  std::unique_ptr<StatusService> status_;
 };
 
 }  // namespace cohort

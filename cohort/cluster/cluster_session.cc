@@ -1,11 +1,15 @@
-#include <unistd.h>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
 
 #include "cohort/cluster/client_node.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/status/cluster_file.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/cluster/tls/tls_files.h"
 #include "cohort/cluster/token.h"
 #include "cohort/core/deadline.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/session.h"
 
@@ -89,6 +93,22 @@ std::shared_ptr<ClusterNode> ServerDirectory::Find(const std::string& target) {
   MutexLock lock(mu_);
   const auto it = servers_.find(target);
   return it == servers_.end() ? nullptr : it->second.lock();
+}
+
+void WriteClusterFileOf(const std::string& target, const std::string& folder) {
+  if (folder.empty()) return;
+  std::vector<std::shared_ptr<ClusterNode>> nodes = ServerDirectory::Global().All();
+  if (!target.empty()) nodes = {ServerDirectory::Global().Find(target)};
+  const std::shared_ptr<ClusterNode> node = nodes.size() == 1 ? nodes.front() : nullptr;
+  if (node == nullptr) return;
+  ClusterFile file{.cluster = node->cluster()};
+  if (const char* path = std::getenv("COHORT_TOKEN_FILE"); path != nullptr)
+    file.token_file = std::filesystem::absolute(path).string();
+  try {
+    WriteClusterFile(folder, file);
+  } catch (const Error& e) {
+    LogWarning("cluster", "'cohort status --logdir=", folder, "' will not find this cluster: ", e.what());
+  }
 }
 
 void RegisterClusterSessions() {

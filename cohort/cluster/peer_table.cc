@@ -132,6 +132,8 @@ bool PeerTable::RemoveLocked(const std::shared_ptr<Connection>& connection) {
     closed_early_.insert(connection);
     return was_the_task;
   }
+  closed_traffic_.sent += connection->bytes_sent();
+  closed_traffic_.received += connection->bytes_received();
   connections_.erase(mine);
   const bool task_gone = connections_.count(peer.task) == 0;
   if (const DeviceName task = DeviceName::Parse(peer.task);
@@ -140,6 +142,38 @@ bool PeerTable::RemoveLocked(const std::shared_ptr<Connection>& connection) {
   }
   if (!same_process) listener_.OnPeerGone(peer, task_gone);
   return was_the_task;
+}
+
+PeerTable::Traffic PeerTable::traffic() {
+  MutexLock lock(mu_);
+  Traffic all = closed_traffic_;
+  for (const auto& [task, connection] : connections_) {
+    all.sent += connection->bytes_sent();
+    all.received += connection->bytes_received();
+  }
+  return all;
+}
+
+std::vector<PeerTable::Peer> PeerTable::ListPeers() {
+  std::map<std::string, Peer> peers;
+  MutexLock lock(mu_);
+  for (const auto& [task, connection] : connections_) {
+    const auto [at, is_new] = peers.emplace(task, Peer{.task = task, .connected = true});
+    Peer& peer = at->second;
+    peer.address = connection->peer().address;
+    const std::chrono::milliseconds silent = connection->silent_for();
+    peer.silent = is_new ? silent : std::min(peer.silent, silent);
+    peer.traffic.sent += connection->bytes_sent();
+    peer.traffic.received += connection->bytes_received();
+  }
+  const Clock::time_point now = Clock::now();
+  for (const auto& [task, since] : gone_since_) {
+    const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - since);
+    peers.emplace(task, Peer{.task = task, .address = AddressOf(DeviceName::Parse(task)), .silent = silent});
+  }
+  std::vector<Peer> all;
+  for (auto& [task, peer] : peers) all.push_back(std::move(peer));
+  return all;
 }
 
 std::optional<Clock::time_point> PeerTable::GoneSince(const std::string& task) {
@@ -173,18 +207,17 @@ std::shared_ptr<Connection> PeerTable::ReachAddress(const std::string& address, 
   return DialUntil(address, "", limits);
 }
 
-std::shared_ptr<Connection> PeerTable::TryReach(const DeviceName& task, Clock::time_point deadline,
-                                                std::string* why_not) {
+std::shared_ptr<Connection> PeerTable::TryReach(const DeviceName& task, Clock::time_point deadline, Status* why_not) {
   const std::string name = task.ToString();
   if (auto found = Find(name)) return found;
   try {
     std::shared_ptr<Connection> connection = transport_->Dial(AddressOf(task), name, deadline);
     Add(connection);
     return connection;
-  } catch (const UnavailableError& e) {
-    *why_not = e.what();
-  } catch (const DeadlineExceededError& e) {
-    *why_not = e.what();
+  } catch (const UnavailableError&) {
+    *why_not = Status::FromCurrentException();
+  } catch (const DeadlineExceededError&) {
+    *why_not = Status::FromCurrentException();
   }
   return nullptr;
 }

@@ -77,12 +77,29 @@ class PeerTable {
   // Does the same for an address whose task is not known, but always makes a new connection.
   std::shared_ptr<Connection> ReachAddress(const std::string& address, const DialLimits& limits) COHORT_EXCLUDES(mu_);
   // Returns a connection to `task` that is not closed, or makes one attempt to connect. If no process listens there, or
-  // none answers by `deadline`, sets `*why_not` and returns nullptr. Throws NotFoundError if the cluster has no such
-  // task, and the errors of Transport::Dial that Reach throws.
+  // none answers by `deadline`, sets `*why_not` to kUnavailable or kDeadlineExceeded and returns nullptr. Throws
+  // NotFoundError if the cluster has no such task, and the errors of Transport::Dial that Reach throws.
   std::shared_ptr<Connection> TryReach(const DeviceName& task, std::chrono::steady_clock::time_point deadline,
-                                       std::string* why_not) COHORT_EXCLUDES(mu_);
+                                       Status* why_not) COHORT_EXCLUDES(mu_);
   // Returns all connections.
   std::vector<std::shared_ptr<Connection>> Connections() COHORT_EXCLUDES(mu_);
+  // The bytes of messages to and from other tasks.
+  struct Traffic {
+    int64_t sent = 0;
+    int64_t received = 0;
+  };
+  // Returns the bytes over all connections that the table has or had.
+  Traffic traffic() COHORT_EXCLUDES(mu_);
+  // A task that is connected, or that was connected and is in the cluster.
+  struct Peer {
+    std::string task;
+    std::string address;
+    bool connected = false;
+    std::chrono::milliseconds silent{0};  // the time since its last byte
+    Traffic traffic;                      // over the connections that the table has now
+  };
+  // Returns the peers, sorted by task.
+  std::vector<Peer> ListPeers() COHORT_EXCLUDES(mu_);
   // Returns the oldest connection to `task` that is not closed, or nullptr.
   std::shared_ptr<Connection> Find(const std::string& task) COHORT_EXCLUDES(mu_);
 
@@ -139,6 +156,7 @@ class PeerTable {
   std::map<std::string, Clock::time_point> gone_since_ COHORT_GUARDED_BY(mu_);                  // by task
   // Connections for which Remove was called before Add: their transport saw the end before Dial had returned.
   std::set<std::weak_ptr<Connection>, std::owner_less<>> closed_early_ COHORT_GUARDED_BY(mu_);
+  Traffic closed_traffic_ COHORT_GUARDED_BY(mu_);  // over connections that were removed
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

@@ -1,9 +1,16 @@
 #include "cohort/cluster/server.h"
 
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
 #include "cohort/cluster/client_node.h"
 #include "cohort/cluster/launcher_link.h"
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/status/cluster_report.h"
+#include "cohort/cluster/status/metrics_server.h"
+#include "cohort/cluster/status/metrics_text.h"
 #include "cohort/cluster/tls/tls_files.h"
 #include "cohort/cluster/token.h"
 #include "cohort/core/logging.h"
@@ -49,6 +56,24 @@ void LogAddresses(const ClusterSpec& cluster) {
     LogInfo("server", "Initialize GrpcChannelCache for job ", job, " -> {", StrJoin(tasks, ", "), "}");
   }
 }
+
+// Returns the port in COHORT_METRICS_PORT, or nullopt if it is not set.
+std::optional<int> MetricsPortOfEnvironment() {
+  const char* text = std::getenv("COHORT_METRICS_PORT");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  int port = -1;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, port);
+  if (error != std::errc() || stop != end || port < 0 || port > 65535) {
+    throw InvalidArgumentError(
+        StrCat("[server] expected a port from 0 (any) to 65535 in COHORT_METRICS_PORT; got '", text, "'"));
+  }
+  return port;
+}
+
+// /healthz judges a task by itself, and a restart may follow from it. So a collective may wait for longer than in the
+// verdict of `cohort status`, which sees the other tasks, too.
+constexpr VerdictLimits kHealthLimits{.waiting = std::chrono::seconds(30), .computing = std::chrono::seconds(60)};
 
 }  // namespace
 
@@ -121,11 +146,31 @@ void Server::Start() {
   node->peers().SetAddress(address);
   node_ = std::move(node);
   target_ = StrCat(options_.protocol, "://", address);
+  StartMetrics();
   ServerDirectory::Global().Add(target_, node_);
   AnswerLauncher();
   LogAddresses(cluster_);
   LogInfo("server", "Started server with target: ", target_, " (", name.ToString(), ")",
           transport.tls.empty() ? "" : ", with TLS");
+}
+
+void Server::StartMetrics() {
+  const std::optional<int> port = options_.metrics_port ? options_.metrics_port : MetricsPortOfEnvironment();
+  if (!port) return;
+  StatusService* status = &node_->status();  // lives as long as node_
+  try {
+    metrics_ = std::make_unique<MetricsServer>(
+        *port, MetricsPages{.metrics = [status] { return MetricsText(status->Collect()); },
+                            .reason = [status] { return JudgeTask(status->Collect(), kHealthLimits); }});
+    LogInfo("server", "Metrics of ", TaskName(job_, task_), ": http://127.0.0.1:", metrics_->port(), "/metrics");
+  } catch (const UnavailableError& e) {
+    if (options_.metrics_port) throw;
+    LogWarning("server", TaskName(job_, task_), " has no metrics: ", e.what());
+  }
+}
+
+std::optional<int> Server::metrics_port() const {
+  return metrics_ == nullptr ? std::nullopt : std::optional(metrics_->port());
 }
 
 std::string Server::Target() const {
@@ -152,6 +197,7 @@ void Server::AnnounceDone() {
 
 void Server::Stop() {
   if (node_ == nullptr) return;
+  metrics_.reset();
   ServerDirectory::Global().Remove(target_, node_.get());
   node_->Stop(Status(Code::kUnavailable, StrCat("[server] ", target_, " was stopped")));
 }

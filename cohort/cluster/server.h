@@ -17,6 +17,7 @@
 namespace cohort {
 
 class ClusterNode;
+class MetricsServer;
 
 // The options of TensorFlow's Server, and some of Cohort's own.
 struct COHORT_EXPORT ServerOptions {
@@ -61,6 +62,10 @@ struct COHORT_EXPORT ServerOptions {
   // If not empty: the graphs of other processes may read and write files on this task only in these folders. Symbolic
   // links are resolved. If empty: every peer that has the token may use every path (docs/security.md).
   std::vector<std::string> allow_path;
+  // Serve the pages /metrics (for Prometheus) and /healthz on this port of 127.0.0.1, over HTTP, to every program of
+  // this machine (docs/monitoring.md). 0: a free port, which the log names. If not set: the port that
+  // COHORT_METRICS_PORT says, or else none.
+  std::optional<int> metrics_port;
   // The object that is given every update of this task's variables. Null: there is none.
   std::shared_ptr<UpdateObserver> update_observer;
 };
@@ -84,8 +89,9 @@ class COHORT_EXPORT Server {
   // use; for gRPC also InvalidArgumentError if the address is not local, and PermissionDeniedError if the address is
   // not a loopback address, there is no TLS, and allow_insecure is false. For gRPC throws the errors of LoadTlsIdentity
   // and CheckIsFor (tls/tls_files.h): what is wrong with the files of TLS. Throws NotFoundError if a folder of
-  // allow_path does not exist. Throws the errors of JobToken if `token` is "". Throws the errors of
-  // BackendRegistry::MakeDevices. A second call, and a call after Stop, only logs.
+  // allow_path does not exist. Throws UnavailableError if options.metrics_port is in use; a COHORT_METRICS_PORT that is
+  // in use is only a warning, because several servers of a process may have it. Throws the errors of JobToken if
+  // `token` is "". Throws the errors of BackendRegistry::MakeDevices. A second call, and a call after Stop, only logs.
   void Start();
   // Returns the target for Session's constructor: protocol, host and port, such as "grpc://host:port". A session of
   // this process reaches the server's own task without a network. Throws FailedPreconditionError if the server is not
@@ -102,6 +108,8 @@ class COHORT_EXPORT Server {
   // that fails and the chief was connected to this task and has been gone for orphan_timeout. Does nothing on the
   // chief, after training is done, and if the server is not started or is stopped.
   void ThrowIfChiefIsLost();
+  // Returns the port of the pages /metrics and /healthz, or nullopt if there are none.
+  std::optional<int> metrics_port() const;
   // Returns whether another task has told this one, by AnnounceDone, that training is done.
   bool training_done() const;
   // Tells all other tasks that can be reached that training is done, so that their Join returns. Waits a few seconds
@@ -120,6 +128,8 @@ class COHORT_EXPORT Server {
   bool is_chief() const;
 
  private:
+  void StartMetrics();
+
   ClusterSpec cluster_;
   std::string job_;
   int task_ = 0;
@@ -128,6 +138,7 @@ class COHORT_EXPORT Server {
   std::chrono::milliseconds chief_timeout_{};
   std::string target_;
   std::shared_ptr<ClusterNode> node_;
+  std::unique_ptr<MetricsServer> metrics_;  // null if there are no such pages; uses node_
 };
 
 }  // namespace cohort

@@ -29,6 +29,11 @@ class ServerDirectory {
   std::map<std::string, std::weak_ptr<ClusterNode>> servers_ COHORT_GUARDED_BY(mu_);
 };
 
+// Writes the file "cluster.json" (cluster/status/cluster_file.h) into `folder`, for the cluster of the server of this
+// process that has the target, or of the only server if the target is "". Does nothing if there is none or if `folder`
+// is "". If the file cannot be written, logs a warning. Chiefs call it.
+void WriteClusterFileOf(const std::string& target, const std::string& folder);
+
 // Registers a session factory for the scheme of each transport, such as "grpc://".
 void RegisterClusterSessions();
 

@@ -95,6 +95,7 @@ void LocalTask::CloseExecutables(const std::function<bool(const ExecutableKey&)>
     MutexLock lock(mu_);
     for (auto it = executables_.begin(); it != executables_.end();) {
       if (which(it->first)) {
+        closed_steps_ += it->second->num_ended_steps();
         closed.push_back(std::move(it->second));
         it = executables_.erase(it);
       } else {
@@ -182,6 +183,13 @@ std::map<uint64_t, LocalTask::SessionHere> LocalTask::Sessions() const {
     ++session.executables;
   }
   return sessions;
+}
+
+int64_t LocalTask::num_steps() const {
+  MutexLock lock(mu_);
+  int64_t steps = closed_steps_;
+  for (const auto& [key, executable] : executables_) steps += executable->num_ended_steps();
+  return steps;
 }
 
 size_t LocalTask::num_executables() const {

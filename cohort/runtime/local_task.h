@@ -65,6 +65,8 @@ class LocalTask : public TaskClient {
   };
   // Returns the sessions by their numbers.
   std::map<uint64_t, SessionHere> Sessions() const;
+  // Returns how many steps have ended on this task, also of sessions that are closed. It only grows.
+  int64_t num_steps() const;
   ResourceManager& resources() const { return resources_->resources; }
 
  private:
@@ -91,6 +93,7 @@ class LocalTask : public TaskClient {
   };
   Mutex seen_mu_;
   std::map<std::pair<uint64_t, int64_t>, Seen> seen_ COHORT_GUARDED_BY(seen_mu_);
+  int64_t closed_steps_ COHORT_GUARDED_BY(mu_) = 0;  // steps that had ended when their executable was closed
 };
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/server_directory.h"
 #include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -144,6 +145,7 @@ SessionManager::Found SessionManager::Look(Session& session, const PrepareOption
 PreparedSession SessionManager::PrepareSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
   auto session = std::make_unique<Session>(graph_, target, config);
+  WriteClusterFileOf(target, options.checkpoint_dir);
   Found found = Look(*session, options);
   if (options_.lead) {
     options_.lead(*session, found.of_this_training && found.missing.empty());

@@ -39,6 +39,12 @@ std::chrono::milliseconds Seconds(std::string_view flag, const std::string& text
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
+int Port(std::string_view flag, const std::string& text) {
+  const int port = Number<int>(flag, text);
+  if (port <= 65535) return port;
+  throw InvalidArgumentError(StrCat("[task] expected a port from 0 to 65535 for --", flag, "; got '", text, "'"));
+}
+
 bool Truth(std::string_view flag, const std::string& text) {
   if (text == "true" || text == "1") return true;
   if (text == "false" || text == "0") return false;
@@ -88,6 +94,9 @@ constexpr Flag kFlags[] = {
     {"chief_timeout", false,
      [](const char* name, const std::string& text, TaskFlags* flags) { flags->chief_timeout = Seconds(name, text); },
      "Seconds after which a task that serves ends if no chief has come; 0: never (COHORT_CHIEF_TIMEOUT, else 7200)"},
+    {"metrics_port", false,
+     [](const char* name, const std::string& text, TaskFlags* flags) { flags->metrics_port = Port(name, text); },
+     "Port of 127.0.0.1 for the pages /metrics and /healthz; 0: any free port (COHORT_METRICS_PORT, else none)"},
 };
 
 const Flag* FindFlag(const std::string& name) {
@@ -225,6 +234,7 @@ Task StartTask(const TaskFlags& flags) {
   options.allow_path = flags.allow_path;
   options.orphan_timeout = flags.orphan_timeout;
   options.chief_timeout = flags.chief_timeout;
+  options.metrics_port = flags.metrics_port;
   task.server = std::make_unique<Server>(task.cluster, task.job, task.index, options);
   return task;
 }

@@ -32,6 +32,7 @@ struct COHORT_EXPORT TaskFlags {
   std::vector<std::string> allow_path;      // ServerOptions::allow_path; may be given several times
   std::optional<std::chrono::milliseconds> orphan_timeout;  // ServerOptions::orphan_timeout
   std::optional<std::chrono::milliseconds> chief_timeout;   // ServerOptions::chief_timeout
+  std::optional<int> metrics_port;                          // ServerOptions::metrics_port
 };
 
 // Removes the flags of TaskFlags from the command line: "--ps_hosts=A,B" or "--ps_hosts A,B". A dash in a flag's name

@@ -51,6 +51,7 @@ TEST(TaskFlagsTest, TakesItsOwnAndLeavesTheOthers) {
                "/key",
                "--tls_certificate=/pem",
                "--allow_insecure_collectives",
+               "--metrics_port=9101",
                "data",
                "--",
                "--bind=x"});
@@ -63,6 +64,7 @@ TEST(TaskFlagsTest, TakesItsOwnAndLeavesTheOthers) {
   EXPECT_THAT(flags.allow_path, ElementsAre("/a", "/b"));
   EXPECT_EQ(flags.tls, (TlsOptions{"/ca", "/pem", "/key"}));
   EXPECT_TRUE(flags.allow_insecure_collectives);
+  EXPECT_EQ(flags.metrics_port, 9101);
   EXPECT_EQ(flags.bind, "");
   EXPECT_THAT(words.left(), ElementsAre("program", "--epochs", "3", "data", "--", "--bind=x"));
 }
@@ -76,6 +78,7 @@ TEST(TaskFlagsTest, RefusesWhatItCannotRead) {
   EXPECT_THAT(error_of("--task_index=-1"), HasSubstr("'-1'"));
   EXPECT_THAT(error_of("--ps_hosts"), AllOf(HasSubstr("--ps_hosts"), HasSubstr("got none")));
   EXPECT_THAT(error_of("--allow_insecure=maybe"), HasSubstr("'maybe'"));
+  EXPECT_THAT(error_of("--metrics_port=65536"), AllOf(HasSubstr("--metrics_port"), HasSubstr("'65536'")));
 }
 
 TEST(TaskFlagsTest, AMisspeltFlagIsAnsweredWithTheNearestName) {

@@ -28,6 +28,8 @@ struct Command {
 int LaunchCommand(const Arguments& arguments);
 int ServeCommand(const Arguments& arguments);
 int CertificatesCommand(const Arguments& arguments);
+int StatusCommand(const Arguments& arguments);
+int TopCommand(const Arguments& arguments);
 int InspectCommand(const Arguments& arguments);
 int VersionCommand(const Arguments& arguments);
 

@@ -22,12 +22,13 @@ constexpr double kMaxSeconds = 1e6;
 constexpr double kMaxTimeout = 1e9;
 
 constexpr char kFooter[] =
-    "Each task is a process of PROGRAM. Its environment has TF_CONFIG, COHORT_TOKEN, COHORT_HEALTH, OMP_NUM_THREADS "
-    "and\n"
-    "COHORT_LINE_BUFFERED=1. With --tls, it also has COHORT_TLS_CA, COHORT_TLS_CERTIFICATE and COHORT_TLS_KEY, which "
-    "name\n"
-    "files that the launch removes at its end. If tasks share cores, it also has OMP_WAIT_POLICY=passive and\n"
-    "GOMP_SPINCOUNT=1000. If a terminal shows progress bars, it also has COHORT_PROGRESS=bar.\n\n"
+    "Each task is a process of PROGRAM. Its environment has TF_CONFIG, COHORT_TOKEN, COHORT_TOKEN_FILE,\n"
+    "COHORT_HEALTH, COHORT_RESTARTS, OMP_NUM_THREADS and COHORT_LINE_BUFFERED=1. With --tls, it also has "
+    "COHORT_TLS_CA,\n"
+    "COHORT_TLS_CERTIFICATE and COHORT_TLS_KEY, which name files that the launch removes at its end. If tasks share\n"
+    "cores, it also has OMP_WAIT_POLICY=passive and GOMP_SPINCOUNT=1000. If a terminal shows progress bars, it also "
+    "has\n"
+    "COHORT_PROGRESS=bar.\n\n"
     "The exit code is 0 if all tasks have ended with 0. Otherwise it is that of the first task that failed (128 +\n"
     "signal if a signal ended it). It is 2 for a wrong command line, and 126 or 127 if PROGRAM cannot be run.\n\n"
     "Example: cohort launch --ps=2 --workers=2 -- ./mnist_classifier --max_steps=200\n";
@@ -110,6 +111,10 @@ void Declare(CLI::App* app, Flags* flags) {
       ->type_name("WHEN");
   app->add_option("--output_dir", options.output_dir, "Also write each task's output there, to worker-0.log, ...")
       ->type_name("DIR");
+  app->add_option("--logdir", options.logdir, "Write the addresses into DIR/cluster.json, for 'cohort status --logdir'")
+      ->type_name("DIR");
+  app->add_flag("--metrics", options.metrics,
+                "Give each task a port of 127.0.0.1 for /metrics and /healthz (sets COHORT_METRICS_PORT)");
   app->add_flag("--dry_run", flags->dry_run, "Print each task's TF_CONFIG and start nothing");
 }
 

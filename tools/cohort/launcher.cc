@@ -17,7 +17,9 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
+#include "cohort/cluster/status/cluster_file.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "tools/cohort/process_tree.h"
@@ -74,6 +76,8 @@ LaunchPlan::LaunchPlan(const LaunchOptions& options)
   for (const TaskId& task : tasks_) {
     if (task.InCluster()) ports_.emplace_back();
     addresses_.push_back(task.InCluster() ? ports_.back().Address() : "");
+    metrics_ports_.emplace_back();
+    if (task.InCluster() && options.metrics) metrics_ports_.back().emplace();
   }
 }
 
@@ -86,8 +90,26 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   SetStopGrace(stop_grace_, &environment);
   SetSeconds("COHORT_ORPHAN_TIMEOUT", orphan_timeout_, &environment);
   SetSeconds("COHORT_CHIEF_TIMEOUT", chief_timeout_, &environment);
+  if (metrics_ports_[task]) environment["COHORT_METRICS_PORT"] = StrCat(metrics_ports_[task]->port());
   environment["TF_CONFIG"] = TFConfig(task);
   return environment;
+}
+
+std::string LaunchPlan::MetricsAddress(size_t task) const {
+  return metrics_ports_[task] ? StrCat("http://", metrics_ports_[task]->Address(), "/metrics") : "";
+}
+
+ClusterSpec LaunchPlan::Cluster() const {
+  std::map<std::string, std::vector<std::string>> jobs;
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (tasks_[task].InCluster()) jobs[tasks_[task].job].push_back(addresses_[task]);
+  }
+  return ClusterSpec(jobs);
+}
+
+std::string LaunchPlan::OwnToken() const {
+  const Environment current = CurrentEnvironment();
+  return current.count("COHORT_TOKEN") + current.count("COHORT_TOKEN_FILE") > 0 ? "" : token_;
 }
 
 Launcher::Launcher(const LaunchOptions& options, int parent_fd, const LaunchCertificates* certificates)
@@ -95,6 +117,7 @@ Launcher::Launcher(const LaunchOptions& options, int parent_fd, const LaunchCert
       parent_fd_(parent_fd),
       certificates_(certificates),
       plan_(options),
+      token_file_(plan_.OwnToken()),
       health_(options.unhealthy_after),
       output_(STDOUT_FILENO, STDERR_FILENO, options.color) {
   sigset_t blocked;
@@ -114,6 +137,9 @@ Launcher::~Launcher() {
 
 int Launcher::Run() {
   if (!options_.output_dir.empty()) MakeFolder(options_.output_dir);
+  if (!options_.logdir.empty()) {
+    WriteClusterFile(options_.logdir, {.cluster = plan_.Cluster(), .token_file = token_file_.path()});
+  }
   for (const TaskId& id : plan_.tasks()) {
     tasks_.push_back({.id = id});
     output_.AddTask(id.Name(), LogPath(options_.output_dir, id));
@@ -141,6 +167,7 @@ bool Launcher::StartAll() {
   try {
     program_ = FindProgram(options_.command[0]);
     for (size_t task = 0; task < tasks_.size(); ++task) Start(task);
+    if (health_.name().empty()) SayHowToLook();  // else when a task has called
     return true;
   } catch (const ProgramError& e) {
     output_.Say(e.message);
@@ -156,6 +183,8 @@ void Launcher::Start(size_t task) {
   Environment environment = plan_.EnvironmentOf(task);
   if (output_.shows_bars()) SetProgressBars(&environment);
   if (certificates_ != nullptr) certificates_->SetFiles(tasks_[task].id, &environment);
+  if (!token_file_.path().empty()) environment["COHORT_TOKEN_FILE"] = token_file_.path();
+  environment["COHORT_RESTARTS"] = StrCat(tasks_[task].starts++);
   health_.Renew(task);
   if (health_.name().empty()) {
     environment.erase("COHORT_HEALTH");  // of a launcher that runs this one
@@ -349,6 +378,7 @@ void Launcher::UpdateHealth() {
 
 void Launcher::CheckHealth() {
   UpdateHealth();
+  if (health_.knows_any()) SayHowToLook();
   for (const Task& task : tasks_) {
     if (task.kill_at && Clock::now() >= *task.kill_at) Signal(task, SIGKILL);
   }
@@ -391,6 +421,20 @@ void Launcher::CheckStopped(bool training_is_done) {
       output_.Say(StrCat(task.id.Name(), " ", report.what));
       task.stop_told = true;
     }
+  }
+}
+
+void Launcher::SayHowToLook() {
+  if (std::exchange(said_how_to_look_, true)) return;
+  const std::string variable = token_file_.path().empty() ? "" : StrCat("COHORT_TOKEN_FILE=", token_file_.path(), " ");
+  const ClusterSpec cluster = plan_.Cluster();
+  const auto [job, index] = cluster.tasks().front();
+  output_.Say(options_.logdir.empty()
+                  ? StrCat("look at the tasks: ", variable, "cohort status ", cluster.task_address(job, index))
+                  : StrCat("look at the tasks: cohort status --logdir=", options_.logdir));
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    const std::string address = plan_.MetricsAddress(task);
+    if (!address.empty()) output_.Say(StrCat("metrics of ", tasks_[task].id.Name(), ": ", address));
   }
 }
 

@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/port_reservation.h"
 #include "tools/cohort/health_check.h"
 #include "tools/cohort/launch_certificates.h"
 #include "tools/cohort/launch_layout.h"
 #include "tools/cohort/output_mux.h"
 #include "tools/cohort/process.h"
+#include "tools/cohort/token_file.h"
 
 namespace cohort::tools {
 
@@ -36,6 +38,8 @@ struct LaunchOptions {
   ColorMode color = ColorMode::kAuto;
   bool tls = false;                  // make certificates; tasks connect by TLS only
   std::string output_dir;            // if set, each task also has a log file there; made if missing
+  std::string logdir;                // if set, the launcher writes cluster.json there, for `cohort status`
+  bool metrics = false;              // give each task a port for its metrics (COHORT_METRICS_PORT)
   std::vector<std::string> command;  // PROGRAM ARGS
 };
 
@@ -48,11 +52,17 @@ class LaunchPlan {
   const std::vector<TaskId>& tasks() const { return tasks_; }
   std::string TFConfig(size_t task) const { return TFConfigText(tasks_, addresses_, task); }
   Environment EnvironmentOf(size_t task) const;
+  // Returns "" for a task that has no metrics.
+  std::string MetricsAddress(size_t task) const;
+  ClusterSpec Cluster() const;
+  // Returns the token of the launch, or "" if the launcher's own environment has one for the tasks.
+  std::string OwnToken() const;
 
  private:
   std::vector<TaskId> tasks_;
   std::vector<PortReservation> ports_;
   std::vector<std::string> addresses_;
+  std::vector<std::optional<PortReservation>> metrics_ports_;  // by task
   CoreDivision division_;
   bool threads_are_fixed_;
   std::optional<double> orphan_timeout_;
@@ -109,8 +119,9 @@ class Launcher {
     pid_t pid = -1;  // -1: not running
     int pid_fd = -1;
     Clock::time_point start;
-    std::vector<Clock::time_point> failures;       // in restart_window, with those that followed from others
-    std::vector<Clock::time_point> counted;        // those of them that use up its restarts
+    std::vector<Clock::time_point> failures;  // in restart_window, with those that followed from others
+    std::vector<Clock::time_point> counted;   // those of them that use up its restarts
+    int starts = 0;
     std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
     // Set if training is done and the task, which did not answer, has got SIGTERM: when it gets SIGKILL.
     std::optional<Clock::time_point> kill_at;
@@ -143,6 +154,8 @@ class Launcher {
   // Does the same for tasks that were stopped before they had a Server.
   void CheckStopped(bool training_is_done);
   void EndUnhealthy(const HealthCheck::Report& silent, bool training_is_done);
+  // Says how the user can look at the cluster, when the first task has a server.
+  void SayHowToLook();
   bool TrainingIsDone() const;
   Rank RankOf(const Task& task) const;
   // Sends SIGTERM to the tasks of the next rank that has running tasks. Says so behind `why`, unless that is "".
@@ -175,6 +188,8 @@ class Launcher {
   bool all_ended_well_ =
       true;  // after a signal: no task but a ps has ended with another code than 0, or a worker by SIGTERM
   LaunchPlan plan_;
+  const TokenFile token_file_;
+  bool said_how_to_look_ = false;
   HealthCheck health_;
   OutputMux output_;
   std::string program_;

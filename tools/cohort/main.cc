@@ -16,6 +16,8 @@ constexpr Command kCommands[] = {
     {"launch", "Start the tasks of a cluster on this machine", LaunchCommand},
     {"serve", "Run a task that only serves the sessions of other tasks", ServeCommand},
     {"certificates", "Make certificates for TLS between the tasks of a cluster on several hosts", CertificatesCommand},
+    {"status", "Say what the tasks of a running cluster do", StatusCommand},
+    {"top", "Show again and again what the tasks of a running cluster do", TopCommand},
     {"inspect", "List the contents of a checkpoint, an event file or a TFRecord file", InspectCommand},
     {"version", "Print the version", VersionCommand},
 };

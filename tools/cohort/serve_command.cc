@@ -98,6 +98,10 @@ int ServeCommand(const Arguments& arguments) {
                  "End if no chief has come for so long; 0 = never (COHORT_CHIEF_TIMEOUT, else 7200)")
       ->check(CLI::Range(0.0, 1e9).description(""))
       ->type_name("SECONDS");
+  app.add_option("--metrics_port", flags.server.metrics_port,
+                 "Port of 127.0.0.1 for the pages /metrics and /healthz; 0 = any (COHORT_METRICS_PORT, else none)")
+      ->check(CLI::Range(0, 65535).description(""))
+      ->type_name("PORT");
   app.add_option("--threads", flags.server.config.intra_op_parallelism_threads,
                  "Threads that one kernel may use; 0 = one for each core (0)")
       ->check(CLI::Range(0, 65536).description(""))

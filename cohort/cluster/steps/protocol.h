@@ -31,6 +31,8 @@ enum class MessageKind : uint16_t {
   kResetContainer = 10,
   kTrainingDone = 11,     // a request of the chief: training is done, servers may end
   kTrainingDoneAck = 12,  // the reply
+  kStatusRequest = 13,    // a request of any peer (cluster/status/status_messages.h)
+  kStatus = 14,           // the reply
   kAskAboutStep = 15,     // a request of a master, over a connection of its own: what does the task do for a step?
   kStepReport = 16,       // the reply
 };

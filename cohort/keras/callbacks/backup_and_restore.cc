@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/cluster/server_directory.h"
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -56,6 +57,7 @@ class BackupAndRestoreCallback final : public Callback {
     if (host().is_chief()) {
       CreateDirectories(options_.backup_dir);
       RemoveAbandonedFiles(options_.backup_dir);
+      WriteClusterFileOf("", options_.backup_dir);
     }
     std::string from = path_;
     const std::optional<std::string> backup = NewestIntact(&from);

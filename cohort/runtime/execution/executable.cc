@@ -82,6 +82,7 @@ Executable::StepPtr Executable::FindOrMakeStep(int64_t id) {
 void Executable::RetireStep(Step* step) {
   const auto it =
       std::find_if(steps_.begin(), steps_.end(), [step](const StepPtr& held) { return held.get() == step; });
+  ++ended_steps_;
   StepPtr ended = std::move(*it);
   *it = std::move(steps_.back());
   steps_.pop_back();
@@ -310,6 +311,11 @@ void Executable::AppendRunning(std::vector<RunningStep>* steps) {
       }
     }
   }
+}
+
+int64_t Executable::num_ended_steps() {
+  MutexLock lock(mu_);
+  return ended_steps_;
 }
 
 std::vector<std::string> Executable::DescribeSteps() {

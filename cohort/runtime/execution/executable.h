@@ -95,6 +95,8 @@ class Executable {
   std::vector<std::string> DescribeSteps();
   // Adds the steps that have started and not ended to `steps`, with `since` and `progress` unset. Waits for no kernel.
   void AppendRunning(std::vector<RunningStep>* steps) COHORT_EXCLUDES(mu_);
+  // Returns how many steps have ended, also those that have failed.
+  int64_t num_ended_steps();
 
  private:
   struct Step;
@@ -129,6 +131,7 @@ class Executable {
   std::vector<StepPtr> pool_ COHORT_GUARDED_BY(mu_);   // steps that can be used again; nothing else holds them
   std::set<int64_t> failed_ COHORT_GUARDED_BY(mu_);    // the latest failed steps, whose late values are ignored
   Status cancelled_ COHORT_GUARDED_BY(mu_);
+  int64_t ended_steps_ COHORT_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace cohort
