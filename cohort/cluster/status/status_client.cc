@@ -7,6 +7,7 @@
 
 #include "cohort/cluster/client_node.h"
 #include "cohort/cluster/tf_config.h"
+#include "cohort/cluster/tls/tls_files.h"
 #include "cohort/cluster/token.h"
 #include "cohort/core/deadline.h"
 #include "cohort/core/error.h"
@@ -25,6 +26,7 @@ std::shared_ptr<ClusterNode> MakeStatusNode(const ClusterSpec& cluster, const St
   transport.token = options.token.empty() ? JobToken() : options.token;
   transport.allow_insecure = options.allow_insecure;
   transport.share_memory = false;
+  transport.tls = FindTlsFiles({}, "client", 0);
   auto node = MakeClientNode("grpc", transport);
   node->peers().set_cluster(cluster);
   return node;
