@@ -25,7 +25,7 @@ constexpr char kFunctional[] = "Functional";
 constexpr uint64_t kMostCalls = 4096;  // of layers in one model, without those of models inside of it
 // A model inside a model is built again for each of its calls. Twenty models, each of which calls the next one twice,
 // are a small file and a million layers.
-constexpr uint64_t kMostSteps = uint64_t{1} << 17;
+constexpr uint64_t kMostSteps = uint64_t{1} << 14;
 
 // ---- writing -----------------------------------------------------------------------------------------------------
 

@@ -397,7 +397,7 @@ TEST_F(ModelSavingTest, ModelsInModelsDoNotGrowWithoutEnd) {
   }
   WriteModelArchive(Path("nested.keras"), {.config = inner + "}", .weights = EncodeWeights({})});
   EXPECT_THAT(ErrorOf([&] { LoadModel(Path("nested.keras")); }),
-              AllOf(HasSubstr("InvalidArgument"), HasSubstr("131072 layers")));
+              AllOf(HasSubstr("InvalidArgument"), HasSubstr("16384 layers")));
 }
 
 TEST_F(ModelSavingTest, ModelCheckpointWritesModelsAndWeights) {
