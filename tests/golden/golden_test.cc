@@ -14,7 +14,7 @@
 #include "cohort/summary/event_reader.h"
 #include "cohort/summary/event_writer.h"
 #include "cohort/summary/histogram.h"
-#include "tools/cohort/inspect.h"
+#include "tools/cohort/inspect/inspect.h"
 
 namespace cohort {
 namespace {

@@ -1,19 +1,14 @@
 // Answers with libmicrohttpd: its thread calls HandleRequest for each request, and all limits are options of it.
 #include "cohort/cluster/status/metrics_server.h"
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <string_view>
 #include <utility>
 
+#include "cohort/cluster/grpc/socket.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -30,29 +25,13 @@ struct Page {
   const char* type = "text/plain; charset=utf-8";
 };
 
-// Returns a socket that listens on `port` of 127.0.0.1. A launcher may hold the port by a PortReservation.
-int ListenOnLoopback(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const int on = 1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-      bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
-      listen(fd, static_cast<int>(kMostMetricsClients)) == 0) {
-    return fd;
+Listener ListenForMetrics(int port) {
+  try {
+    return ListenOn(StrCat("127.0.0.1:", port), /*allow_insecure=*/false);
+  } catch (const UnavailableError& e) {
+    throw UnavailableError(StrCat("[metrics] expected to listen on 127.0.0.1:", port, "; got: ", e.what(),
+                                  "; choose another port, or 0 for any"));
   }
-  const std::string why = std::strerror(errno);
-  if (fd >= 0) close(fd);
-  throw UnavailableError(StrCat("[metrics] expected to listen on 127.0.0.1:", port, "; got: ", why,
-                                "; choose another port, or 0 for any"));
-}
-
-int PortOfSocket(int fd) {
-  sockaddr_in address{};
-  socklen_t size = sizeof(address);
-  return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? ntohs(address.sin_port) : 0;
 }
 
 // Returns whether a Host header names this machine. A request of HTTP/1.0 may have none.
@@ -117,21 +96,22 @@ MetricsServer::MetricsServer(int port, MetricsPages pages) : pages_(std::move(pa
   if (port < 0 || port > 65535) {
     throw InvalidArgumentError(StrCat("[metrics] expected a port from 0 to 65535; got ", port));
   }
-  const int fd = ListenOnLoopback(port);
-  port_ = PortOfSocket(fd);
+  Listener listener = ListenForMetrics(port);
+  port_ = listener.port;
   // Signals are for the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  MHD_Daemon* daemon = MHD_start_daemon(
-      MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, HandleRequest, const_cast<MetricsPages*>(&pages_),
-      MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, kMostMetricsClients, MHD_OPTION_CONNECTION_TIMEOUT,
-      kMetricsSilence, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMetricsClientMemory, MHD_OPTION_END);
+  MHD_Daemon* daemon =
+      MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, HandleRequest,
+                       const_cast<MetricsPages*>(&pages_), MHD_OPTION_LISTEN_SOCKET, listener.sockets.front().get(),
+                       MHD_OPTION_CONNECTION_LIMIT, kMostMetricsClients, MHD_OPTION_CONNECTION_TIMEOUT, kMetricsSilence,
+                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMetricsClientMemory, MHD_OPTION_END);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (daemon == nullptr) {
-    close(fd);
     throw UnavailableError("[metrics] expected a thread and memory for the server of the metrics; got none");
   }
+  listener.sockets.front().Release();  // the daemon closes it
   daemon_ = std::make_unique<Daemon>(daemon);
 }
 

@@ -1,4 +1,4 @@
-#include "tools/cohort/terminal_screen.h"
+#include "tools/cohort/status/terminal_screen.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "tools/cohort/command.h"
-#include "tools/cohort/inspect.h"
+#include "tools/cohort/inspect/inspect.h"
 
 namespace cohort::tools {
 

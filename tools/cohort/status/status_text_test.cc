@@ -1,4 +1,4 @@
-#include "tools/cohort/status_text.h"
+#include "tools/cohort/status/status_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cohort/core/str_cat.h"
-#include "tools/cohort/status_text.h"
+#include "tools/cohort/status/status_text.h"
 
 namespace cohort::tools {
 namespace {

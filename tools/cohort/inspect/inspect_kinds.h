@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/cohort/inspect.h"
+#include "tools/cohort/inspect/inspect.h"
 
 namespace cohort::tools {
 

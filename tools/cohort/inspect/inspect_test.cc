@@ -1,6 +1,6 @@
 // Tests `cohort inspect` on checkpoints, event files, TFRecord files and other files, which the tests write. Some are
 // damaged. The tests check the output, the problems and the exit code.
-#include "tools/cohort/inspect.h"
+#include "tools/cohort/inspect/inspect.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tools/cohort/inspect.h"
+#include "tools/cohort/inspect/inspect.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "cohort/core/record_io.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/summary/event_reader.h"
-#include "tools/cohort/inspect_kinds.h"
+#include "tools/cohort/inspect/inspect_kinds.h"
 
 namespace cohort::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include "cohort/proto/example.pb.h"
 #include "cohort/proto/graph.pb.h"
 #include "cohort/summary/event_reader.h"
-#include "tools/cohort/inspect_kinds.h"
+#include "tools/cohort/inspect/inspect_kinds.h"
 
 namespace cohort::tools {
 namespace {

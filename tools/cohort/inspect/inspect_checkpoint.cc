@@ -4,7 +4,7 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "tools/cohort/inspect_kinds.h"
+#include "tools/cohort/inspect/inspect_kinds.h"
 
 namespace cohort::tools {
 namespace {

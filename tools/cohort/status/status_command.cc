@@ -15,8 +15,8 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/registration.h"
 #include "tools/cohort/command.h"
-#include "tools/cohort/status_text.h"
-#include "tools/cohort/terminal_screen.h"
+#include "tools/cohort/status/status_text.h"
+#include "tools/cohort/status/terminal_screen.h"
 
 namespace cohort::tools {
 namespace {
