@@ -58,7 +58,7 @@ Executable::StepPtr Executable::FindStep(int64_t id) const {
   return nullptr;
 }
 
-Executable::StepPtr Executable::NewStep(int64_t id) {
+const Executable::StepPtr& Executable::NewStep(int64_t id) {
   StepPtr step;
   if (pool_.empty()) {
     step = std::make_shared<Step>(edges_, self_);
@@ -101,13 +101,11 @@ std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
     step->started = true;
   }
   fill(step->args);
-  step->rets = std::vector<Tensor>(static_cast<size_t>(num_rets_));
-  step->info = {id, &step->rendezvous, &step->cancellation, step->args, step->rets};
+  std::vector<Tensor> rets(static_cast<size_t>(num_rets_));
+  step->info = {id, &step->rendezvous, &step->cancellation, step->args, rets};
   step->info.origin = &origin_;
   const Status status = executors_.front()->RunSync(step->info);
   if (!status.ok()) TellFailure(id);
-  std::vector<Tensor> rets = std::move(step->rets);
-  step->rets.clear();
   step->args.clear();
   {
     MutexLock lock(mu_);

@@ -102,7 +102,7 @@ class Executable {
   struct Step;
   using StepPtr = std::shared_ptr<Step>;
   StepPtr FindStep(int64_t step) const COHORT_REQUIRES(mu_);  // null if there is none
-  StepPtr NewStep(int64_t step) COHORT_REQUIRES(mu_);
+  const StepPtr& NewStep(int64_t step) COHORT_REQUIRES(mu_);  // valid until steps_ changes
   StepPtr FindOrMakeStep(int64_t step) COHORT_REQUIRES(mu_);
   void RetireStep(Step* step) COHORT_REQUIRES(mu_);
   // Tells the resources of the task that the step, which still runs, has failed.

@@ -28,7 +28,10 @@ Status SequentialRun::Run(const StepInfo& step) {
     MutexLock lock(mu);
     while (!ended) changed.Wait(mu);  // ends: kernels of a synchronous plan wait for nobody
   }
-  if (EndsOnStream()) WaitForStream();
+  if (EndsOnStream()) {
+    position_.Leave();
+    WaitForStream();
+  }
   Status status = CloseStep();
   pool_.GiveBack(*this);
   return status;
@@ -65,7 +68,6 @@ size_t SequentialRun::RunNodes(size_t from, StepThread thread) {
     if (node.updates && !PassGate(i)) return kParked;
     if (!RunNode(node, on_compute_thread)) break;
   }
-  position_.Leave();
   Pause();
   return nodes.size();
 }
@@ -109,7 +111,9 @@ void SequentialRun::EnterGate(const PlanNode& node) {
 }
 
 void SequentialRun::EndStep() {
-  EndsOnStream() ? AfterStream([this] { Finish(); }) : Finish();
+  if (!EndsOnStream()) return Finish();
+  position_.Leave();
+  AfterStream([this] { Finish(); });
 }
 
 void SequentialRun::Finish() {
