@@ -170,6 +170,30 @@ TEST_P(GroupFaults, AMemberThatDoesNotCallInTimeIsNamed) {
   }
 }
 
+TEST_P(GroupFaults, AMemberThatDoesNotCallIsNamedAfterTheLimitWithoutProgress) {
+  for (const Algorithm algorithm : Algorithms()) {
+    GroupOptions options;
+    options.key = static_cast<int64_t>(algorithm) + 200;
+    options.algorithm = algorithm;
+    options.progress_limit = std::chrono::milliseconds(200);
+    TestGroup group(cluster_, options);
+    std::vector<std::future<Outcome>> futures;
+    for (const auto& member : group.members()) {
+      if (member->rank() == 1) continue;
+      futures.push_back(Begin([&](Communicator::Done done) {
+        member->AllReduceAsync({3, "loss"}, Ones(50), ReduceOp::kMean, std::move(done));
+      }));
+    }
+    for (auto& future : futures) {
+      const Outcome outcome = Await(future);
+      EXPECT_EQ(outcome.status.code(), Code::kDeadlineExceeded);
+      EXPECT_THAT(outcome.status.message(),
+                  AllOf(HasSubstr("'loss' (instance 3, round 0)"), HasSubstr("no progress for 0.2 s"),
+                        HasSubstr("waits for rank "), HasSubstr("    #0 ")));
+    }
+  }
+}
+
 // Nobody fails; the log says who keeps the others.
 TEST_P(GroupFaults, AMemberThatIsLateIsToldInTheLog) {
   for (const Algorithm algorithm : Algorithms()) {

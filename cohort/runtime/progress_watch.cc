@@ -167,8 +167,9 @@ void ProgressWatch::LookAtCall(const std::shared_ptr<StepCall>& call, Track* tra
     LogError("session", "a kernel of this process does not return; its run ends without it: ", track->why.message());
     return call->Abandon(track->why);
   }
-  if (!IsLate(StampOf(Ask(parts, call->number(), false, limit_)), track)) return;
-  const std::vector<StepReport> reports = Ask(parts, call->number(), true, limit_);
+  std::vector<StepReport> reports = Ask(parts, call->number(), false, limit_);
+  if (!IsLate(StampOf(reports), track) || WaitsForOthers(reports)) return;
+  reports = Ask(parts, call->number(), true, limit_);
   if (stopped() || WaitsForOthers(reports) || !IsLate(StampOf(reports), track)) return;
   track->failed_at = Clock::now();
   track->why = Status(Code::kDeadlineExceeded, StrCat(LateText(call->number(), *track), Describe(reports)));

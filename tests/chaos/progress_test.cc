@@ -102,6 +102,19 @@ TEST_F(ProgressTest, ATaskPrintsItsStateOnASignal) {
   EXPECT_THAT(Dump("worker", 0), HasSubstr("state of /job:worker/replica:0/task:0"));
 }
 
+// The thread that called Run hangs, so no error can be thrown in the task. The launcher ends it.
+TEST_F(ProgressTest, TheLauncherEndsATaskThatCannotReturnFromAKernel) {
+  setenv("COHORT_PROGRESS_LIMIT", "1", 1);
+  LaunchedProgram launcher({COHORT_PROGRAM, "launch", "--workers=1", "--unhealthy_after=2", "--", HANG_TASK,
+                            "--what=hang", "--on=/job:worker/task:0"});
+  unsetenv("COHORT_PROGRESS_LIMIT");
+  EXPECT_NE(launcher.Wait(), 0);
+  const std::string said = launcher.out() + launcher.err();
+  EXPECT_THAT(said, AllOf(HasSubstr("the thread that called Run does not return from a kernel"),
+                          HasSubstr("node 'stuck' (TestHang)"), HasSubstr("HangInUserCode"),
+                          HasSubstr("has not answered the launcher for ")));
+}
+
 TEST_F(ProgressTest, AWaitInAQueueIsNotLate) {
   Start("0.5", {"--what=queue", "--on=/job:ps/task:0", "--after_ms=3000"});
   ExpectEnd();

@@ -106,6 +106,20 @@ std::string DescribeSession(const SessionState& session) {
 
 std::vector<RunningStep> CollectRunningSteps(ClusterNode& node) { return StepsOf(node, node.Waits()); }
 
+RunningStep CollectivesWithoutStep(ClusterNode& node, const std::vector<RunningStep>& steps) {
+  RunningStep alone;
+  for (const CollectiveWait& wait : node.Waits()) {
+    const bool of_step = std::ranges::any_of(steps, [&](const RunningStep& step) {
+      return std::ranges::any_of(step.operations, [&](const auto& o) { return o.node == wait.name; });
+    });
+    if (of_step) continue;
+    alone.operations.push_back({wait.name, "collective", node.task().ToString(), 0, WaitKind::kCollective,
+                                StrCat(wait.what, ", which ", wait.wait),
+                                wait.peers.empty() ? "" : wait.peers.front()});
+  }
+  return alone;
+}
+
 TaskState CollectTaskState(ClusterNode& node) {
   TaskState state;
   state.task = node.task().ToString();

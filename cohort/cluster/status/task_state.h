@@ -54,6 +54,9 @@ TaskState CollectTaskState(ClusterNode& node);
 // Returns the steps of CollectTaskState alone.
 std::vector<RunningStep> CollectRunningSteps(ClusterNode& node);
 
+// Returns the collectives that a program runs without a session, as operations of a step without a number.
+RunningStep CollectivesWithoutStep(ClusterNode& node, const std::vector<RunningStep>& steps);
+
 // Returns the state as text.
 std::string DescribeWithoutStacks(const TaskState& state);
 

@@ -321,8 +321,10 @@ void StepService::HandleStart(const std::shared_ptr<Connection>& connection, Mes
 
 void StepService::HandleQuestion(const std::shared_ptr<Connection>& connection, const Message& message) {
   answers_->Schedule([this, connection, question = DecodeAskAboutStep(message)] {
+    std::vector<RunningStep> running = CollectRunningSteps(node_);
+    if (question.session == 0) running.push_back(CollectivesWithoutStep(node_, running));
     StepReport report =
-        ReportOn(question.session, question.step, local_->name(), CollectRunningSteps(node_), question.with_stacks);
+        ReportOn(question.session, question.step, local_->name(), std::move(running), question.with_stacks);
     for (const auto& other : node_.peers().Connections()) {
       report.step.stamp += IncomingStamp(*other, question.session, question.step);
     }
