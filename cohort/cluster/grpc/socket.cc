@@ -10,12 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/grpc/listening_sockets.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort {
@@ -27,49 +25,6 @@ constexpr size_t kLengthBytes = 4;
 void SetOption(int fd, int level, int option) {
   const int on = 1;
   setsockopt(fd, level, option, &on, sizeof(on));
-}
-
-// The address as /proc/net/tcp and tcp6 write it.
-std::string HexAddress(const sockaddr* address) {
-  char text[33] = "";
-  if (address->sa_family == AF_INET) {
-    const auto* in = reinterpret_cast<const sockaddr_in*>(address);
-    std::snprintf(text, sizeof(text), "%08X", in->sin_addr.s_addr);
-    return text;
-  }
-  const auto* in6 = reinterpret_cast<const sockaddr_in6*>(address);
-  std::string all;
-  for (int i = 0; i < 4; ++i) {
-    uint32_t word;
-    std::memcpy(&word, in6->sin6_addr.s6_addr + 4 * i, sizeof(word));
-    std::snprintf(text, sizeof(text), "%08X", word);
-    all += text;
-  }
-  return all;
-}
-
-bool IsWildcard(const std::string& hex) { return hex.find_first_not_of('0') == std::string::npos; }
-
-// Returns how many sockets of this network listen on the address.
-int CountListeners(const SocketAddress& address) {
-  constexpr char kListens[] = "0A";
-  const std::string mine = HexAddress(address.get());
-  char port[8];
-  std::snprintf(port, sizeof(port), "%04X", static_cast<unsigned>(address.port()));
-  int count = 0;
-  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) {
-      std::istringstream words(line);
-      std::string number, local, remote, state;
-      words >> number >> local >> remote >> state;
-      const size_t colon = local.find(':');
-      if (state != kListens || colon == std::string::npos || local.substr(colon + 1) != port) continue;
-      const std::string theirs = local.substr(0, colon);
-      if (theirs == mine || IsWildcard(theirs) || IsWildcard(mine)) ++count;
-    }
-  }
-  return count;
 }
 
 struct BoundSocket {
@@ -102,12 +57,12 @@ BoundSocket BindAndListen(const SocketAddress& address) {
   if (bound.error == EADDRINUSE && address.port() != 0) {
     bound = Bind(address, true);
     shared = bound.error == 0;
-    if (shared && CountListeners(address) > 0) bound.error = EADDRINUSE;
+    if (shared && CountListening(address) > 0) bound.error = EADDRINUSE;
   }
   if (bound.error != 0) return bound;
   if (listen(bound.socket.get(), kBacklog) != 0) {
     bound.error = errno;
-  } else if (shared && CountListeners(address) > 1) {
+  } else if (shared && CountListening(address) > 1) {
     bound.error = EADDRINUSE;
   }
   return bound;

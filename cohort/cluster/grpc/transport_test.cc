@@ -135,6 +135,11 @@ TEST(GrpcAddressTest, AServerSharesAPortWithAReservationAndNotWithAServer) {
     first->SetIdentity(Identity(kPs, address));
     const auto second = MakeGrpcTransport(at_second, Options());
     EXPECT_THAT(ErrorOf([&] { second->Listen(address); }), AllOf(HasSubstr("Unavailable"), HasSubstr("in use")));
+    TransportOptions everywhere = Options();
+    everywhere.allow_insecure = true;
+    const auto third = MakeGrpcTransport(at_second, everywhere);
+    EXPECT_THAT(ErrorOf([&] { third->Listen("0.0.0.0:" + std::to_string(reservation.port())); }),
+                AllOf(HasSubstr("Unavailable"), HasSubstr("in use")));
     const auto worker = MakeGrpcTransport(at_worker, Options());
     worker->SetIdentity(Identity(kWorker));
     for (int i = 0; i < 10; ++i) EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
