@@ -15,8 +15,8 @@
 #include "cohort/cluster/token.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/process/line_buffering.h"
+#include "cohort/core/process/time_limit.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/time_limit.h"
 #include "cohort/device/backend.h"
 #include "cohort/device/files/file_access.h"
 

@@ -9,8 +9,8 @@
 #include "cohort/collective/group_failures.h"
 #include "cohort/collective/member_communicator.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process/time_limit.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/time_limit.h"
 #include "cohort/runtime/step_report.h"
 
 namespace cohort::collective {

@@ -8,8 +8,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process/time_limit.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/time_limit.h"
 #include "cohort/runtime/call_sites.h"
 
 namespace cohort {

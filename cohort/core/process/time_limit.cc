@@ -1,4 +1,4 @@
-#include "cohort/core/time_limit.h"
+#include "cohort/core/process/time_limit.h"
 
 #include <algorithm>
 #include <charconv>
