@@ -23,7 +23,8 @@ class TlsHostsTest : public GuideTest {
 
   // Makes certificates for the cluster in the folder `name`.
   void MakeCertificates(const std::string& name) {
-    auto& made = Type(kFirstHost, COHORT_PROGRAM + std::string(" certificates --out=") + File(name) + kHosts, {});
+    auto& made =
+        Type(kFirstHost, COHORT_PROGRAM + std::string(" certificates --job_id=job --out=") + File(name) + kHosts, {});
     ASSERT_EQ(made.Wait(), 0) << made.err();
   }
   // Starts a task with the files of `folder`.
@@ -48,7 +49,7 @@ TEST_F(TlsHostsTest, AClusterTrainsWithoutAllowInsecure) {
   EXPECT_THAT(ps.err(), HasSubstr(", with TLS"));
 }
 
-// The worker has the certificate of another run of `cohort certificates`, but knows the authority of the ps.
+// The worker has the certificate of another authority, but knows that of the ps. So only the ps refuses.
 TEST_F(TlsHostsTest, BothSidesSayWhyACertificateIsRefused) {
   MakeCertificates("tls");
   MakeCertificates("other");
