@@ -16,10 +16,10 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::Identity;
 
-const char* const kPs = "/job:ps/replica:0/task:0";
-const char* const kWorker = "/job:worker/replica:0/task:0";
+const char* const kDialedPs = "/job:ps/replica:0/task:0";
+const char* const kDialingWorker = "/job:worker/replica:0/task:0";
 const char* const kOtherWorker = "/job:worker/replica:0/task:1";
-const char* const kToken = "a token of the tests";
+const char* const kHandshakeToken = "a token of the tests";
 constexpr int kPsPort = 2222;
 const char* const kPsAddress = "127.0.0.1:2222";
 
@@ -27,12 +27,12 @@ std::optional<ConnectionSecret> NoConnection(uint64_t) { return std::nullopt; }
 
 // One handshake with both sides in hand.
 struct Handshake {
-  explicit Handshake(const std::string& expected_task = kPs, const TaskIdentity& worker = Identity(kWorker),
-                     const std::string& dialed = kPsAddress)
-      : dialer(kToken, worker, expected_task, dialed), acceptor(kToken, NoConnection) {}
+  explicit Handshake(const std::string& expected_task = kDialedPs,
+                     const TaskIdentity& worker = Identity(kDialingWorker), const std::string& dialed = kPsAddress)
+      : dialer(kHandshakeToken, worker, expected_task, dialed), acceptor(kHandshakeToken, NoConnection) {}
   // Lets the dialer prove itself.
   void Prove() { EXPECT_EQ(acceptor.OnMessage(dialer.OnMessage(acceptor.OnMessage(dialer.hello()))), ""); }
-  void Welcome(const TaskIdentity& ps = Identity(kPs, kPsAddress), int port = kPsPort, uint64_t number = 5) {
+  void Welcome(const TaskIdentity& ps = Identity(kDialedPs, kPsAddress), int port = kPsPort, uint64_t number = 5) {
     for (const std::string& message : acceptor.Welcome(ps, port, number)) {
       EXPECT_LE(message.size(), kLargestHandshakeMessage);
       EXPECT_EQ(dialer.OnMessage(message), "");
@@ -50,10 +50,10 @@ TEST(HandshakeTest, BothSidesKnowEachOtherAndTheKeys) {
   both.Welcome();
   ASSERT_TRUE(both.dialer.done());
   EXPECT_EQ(both.acceptor.role(), StreamRole::kControl);
-  EXPECT_EQ(both.acceptor.peer().task, kWorker);
+  EXPECT_EQ(both.acceptor.peer().task, kDialingWorker);
   EXPECT_EQ(both.acceptor.peer().incarnation, 7u);
   EXPECT_EQ(both.acceptor.peer().cluster, "{}");
-  EXPECT_EQ(both.dialer.peer().task, kPs);
+  EXPECT_EQ(both.dialer.peer().task, kDialedPs);
   EXPECT_EQ(both.dialer.peer().address, kPsAddress);
   EXPECT_EQ(both.dialer.peer().cluster, "{}");
   EXPECT_EQ(both.dialer.connection().number, 5u);
@@ -69,7 +69,7 @@ TEST(HandshakeTest, BothSidesKnowEachOtherAndTheKeys) {
 }
 
 TEST(HandshakeTest, ALargeClusterSpecFollowsTheWelcome) {
-  TaskIdentity ps = Identity(kPs, kPsAddress);
+  TaskIdentity ps = Identity(kDialedPs, kPsAddress);
   for (int i = 0; i < 3000; ++i) ps.cluster += std::to_string(i);
   Handshake both;
   both.Prove();
@@ -95,14 +95,14 @@ TEST(HandshakeTest, AnotherTokenIsRefusedOnBothSides) {
   AcceptorHandshake other("another token of the tests", NoConnection);
   const std::string proof = both.dialer.OnMessage(other.OnMessage(both.dialer.hello()));
   EXPECT_THAT(ErrorOf([&] { other.OnMessage(proof); }),
-              AllOf(HasSubstr("PermissionDenied"), HasSubstr(kWorker), HasSubstr("COHORT_TOKEN_FILE")));
+              AllOf(HasSubstr("PermissionDenied"), HasSubstr(kDialingWorker), HasSubstr("COHORT_TOKEN_FILE")));
   EXPECT_FALSE(other.proved());
   // An acceptor without the token that does not check the dialer's proof.
   Handshake first;
   first.Prove();
-  const std::string welcome = first.acceptor.Welcome(Identity(kPs, kPsAddress), kPsPort, 1).front();
+  const std::string welcome = first.acceptor.Welcome(Identity(kDialedPs, kPsAddress), kPsPort, 1).front();
   EXPECT_THAT(ErrorOf([&] { both.dialer.OnMessage(welcome); }),
-              AllOf(HasSubstr("PermissionDenied"), HasSubstr(kPs), HasSubstr(kPsAddress)));
+              AllOf(HasSubstr("PermissionDenied"), HasSubstr(kDialedPs), HasSubstr(kPsAddress)));
 }
 
 TEST(HandshakeTest, TheAcceptorSaysNothingAboutItselfBeforeTheProof) {
@@ -113,30 +113,30 @@ TEST(HandshakeTest, TheAcceptorSaysNothingAboutItselfBeforeTheProof) {
   EXPECT_NE(again.acceptor.OnMessage(both.dialer.hello()).substr(2), answer.substr(2));
   // A wrong proof is answered with the name that the peer has given, and nothing else.
   const std::string refusal = ErrorOf([&] { both.acceptor.OnMessage(std::string("\x03") + std::string(32, 'p')); });
-  EXPECT_THAT(refusal, AllOf(HasSubstr(kWorker), ::testing::Not(HasSubstr(kPs))));
+  EXPECT_THAT(refusal, AllOf(HasSubstr(kDialingWorker), ::testing::Not(HasSubstr(kDialedPs))));
 }
 
 // A process without the token stands between a worker and other tasks, as after it has taken the port of a dead ps.
 TEST(HandshakeTest, AHelloThatIsPassedOnToAnotherTaskIsRefused) {
-  Handshake relayed(kPs);
+  Handshake relayed(kDialedPs);
   relayed.Prove();
   EXPECT_THAT(ErrorOf([&] { relayed.acceptor.Welcome(Identity(kOtherWorker, "127.0.0.1:3333"), 3333, 1); }),
-              AllOf(HasSubstr("FailedPrecondition"), HasSubstr(kPs), HasSubstr(kOtherWorker)));
+              AllOf(HasSubstr("FailedPrecondition"), HasSubstr(kDialedPs), HasSubstr(kOtherWorker)));
   // A client does not know which task it will find. Then the address tells.
   Handshake client("", Identity("/job:client/replica:0/task:9"));
   client.Prove();
   EXPECT_THAT(ErrorOf([&] { client.acceptor.Welcome(Identity(kOtherWorker, "127.0.0.1:3333"), 3333, 1); }),
               AllOf(HasSubstr("FailedPrecondition"), HasSubstr(kPsAddress), HasSubstr("port 3333")));
   // The same name in another job of the same user, with the same token.
-  Handshake other_job(kPs);
+  Handshake other_job(kDialedPs);
   other_job.Prove();
-  EXPECT_THAT(ErrorOf([&] { other_job.acceptor.Welcome(Identity(kPs, "127.0.0.1:3333"), 3333, 1); }),
+  EXPECT_THAT(ErrorOf([&] { other_job.acceptor.Welcome(Identity(kDialedPs, "127.0.0.1:3333"), 3333, 1); }),
               HasSubstr("FailedPrecondition"));
   // A task that listens on another port than the one in the cluster spec (--bind) is the right one at both.
   for (const char* dialed : {"host:2222", "127.0.0.1:3333"}) {
-    Handshake bound(kPs, Identity(kWorker), dialed);
+    Handshake bound(kDialedPs, Identity(kDialingWorker), dialed);
     bound.Prove();
-    bound.Welcome(Identity(kPs, "host:2222"), 3333);
+    bound.Welcome(Identity(kDialedPs, "host:2222"), 3333);
     EXPECT_TRUE(bound.dialer.done());
   }
 }
@@ -163,11 +163,11 @@ TEST(HandshakeTest, NoByteOfAMessageCanBeChanged) {
   }
   Handshake first;
   first.Prove();
-  const size_t size = first.acceptor.Welcome(Identity(kPs, kPsAddress), kPsPort, 1).front().size();
+  const size_t size = first.acceptor.Welcome(Identity(kDialedPs, kPsAddress), kPsPort, 1).front().size();
   for (size_t at = 0; at < size; ++at) {
     Handshake both;
     both.Prove();
-    std::string welcome = both.acceptor.Welcome(Identity(kPs, kPsAddress), kPsPort, 1).front();
+    std::string welcome = both.acceptor.Welcome(Identity(kDialedPs, kPsAddress), kPsPort, 1).front();
     ASSERT_EQ(welcome.size(), size);
     welcome[at] = static_cast<char>(welcome[at] ^ 1);
     EXPECT_NE(ErrorOf([&] { both.dialer.OnMessage(welcome); }), "no error") << "byte " << at << " of the welcome";
@@ -180,11 +180,11 @@ TEST(HandshakeTest, WhatWasHeardCannotBeSentAgain) {
   const std::string proof = heard.dialer.OnMessage(heard.acceptor.OnMessage(heard.dialer.hello()));
   heard.acceptor.OnMessage(proof);
   heard.Welcome();
-  AcceptorHandshake again(kToken, NoConnection);
+  AcceptorHandshake again(kHandshakeToken, NoConnection);
   again.OnMessage(heard.dialer.hello());
   EXPECT_THAT(ErrorOf([&] { again.OnMessage(proof); }), HasSubstr("PermissionDenied"));
   // Nor can it be sent back to the side that has said it.
-  AcceptorHandshake mirror(kToken, NoConnection);
+  AcceptorHandshake mirror(kHandshakeToken, NoConnection);
   EXPECT_THAT(ErrorOf([&] { mirror.OnMessage(proof); }), HasSubstr("DataLoss"));
 }
 
@@ -196,7 +196,7 @@ class BulkHandshakeTest : public ::testing::Test {
   }
   DialerHandshake Dialer(const ConnectionSecret& secret) { return DialerHandshake(secret, control_.dialer.peer()); }
   AcceptorHandshake Acceptor() {
-    return AcceptorHandshake(kToken, [this](uint64_t number) {
+    return AcceptorHandshake(kHandshakeToken, [this](uint64_t number) {
       return number == 5 ? std::optional(control_.acceptor.connection()) : std::nullopt;
     });
   }
@@ -225,7 +225,7 @@ TEST_F(BulkHandshakeTest, AWrongKeyAndAnUnknownNumberLookTheSame) {
   wrong_key.key[0] = static_cast<char>(wrong_key.key[0] ^ 1);
   ConnectionSecret wrong_number = control_.dialer.connection();
   wrong_number.number = 6;
-  ConnectionSecret token_as_key{5, kToken};
+  ConnectionSecret token_as_key{5, kHandshakeToken};
   const std::string error = Refusal(Dialer(wrong_key), Acceptor());
   EXPECT_THAT(error, HasSubstr("PermissionDenied"));
   EXPECT_EQ(Refusal(Dialer(wrong_number), Acceptor()), error);
@@ -245,7 +245,7 @@ TEST_F(BulkHandshakeTest, CannotBeSentAgain) {
 }
 
 TEST(HandshakeTest, ARefusalReachesTheDialerWithItsCode) {
-  DialerHandshake dialer(kToken, Identity(kWorker), kPs, kPsAddress);
+  DialerHandshake dialer(kHandshakeToken, Identity(kDialingWorker), kDialedPs, kPsAddress);
   const std::string refusal = EncodeRefusal(Status(Code::kResourceExhausted, "too many " + std::string(9000, 'x')));
   EXPECT_LE(refusal.size(), kLargestHandshakeMessage);
   EXPECT_THAT(ErrorOf([&] { dialer.OnMessage(refusal); }),
@@ -254,7 +254,7 @@ TEST(HandshakeTest, ARefusalReachesTheDialerWithItsCode) {
 
 TEST(HandshakeTest, MessagesThatAreNotTheNextOnesAreDamage) {
   const auto acceptor_error = [](const std::string& message) {
-    AcceptorHandshake acceptor(kToken, NoConnection);
+    AcceptorHandshake acceptor(kHandshakeToken, NoConnection);
     return ErrorOf([&] { acceptor.OnMessage(message); });
   };
   const std::string hello = Handshake().dialer.hello();
@@ -265,8 +265,9 @@ TEST(HandshakeTest, MessagesThatAreNotTheNextOnesAreDamage) {
   std::string other = hello;
   other[1] = static_cast<char>(other[1] + 1);
   EXPECT_THAT(acceptor_error(other), HasSubstr("another protocol"));
-  EXPECT_THAT(ErrorOf([] { DialerHandshake(kToken, Identity(kWorker), std::string(5000, 'x'), kPsAddress); }),
-              AllOf(HasSubstr("InvalidArgument"), HasSubstr("4096")));
+  EXPECT_THAT(
+      ErrorOf([] { DialerHandshake(kHandshakeToken, Identity(kDialingWorker), std::string(5000, 'x'), kPsAddress); }),
+      AllOf(HasSubstr("InvalidArgument"), HasSubstr("4096")));
 }
 
 TEST(HandshakeTest, AShortTokenIsRefusedUnlessTheUserInsists) {

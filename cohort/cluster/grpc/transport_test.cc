@@ -1,4 +1,4 @@
-// What only the transport over gRPC has: addresses, strangers on its port, damaged frames.
+// What only the transport over gRPC has: strangers on its port, damaged frames, windows.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -22,7 +22,6 @@
 #include "cohort/cluster/grpc/testing/raw_peer.h"
 #include "cohort/cluster/handshake.h"
 #include "cohort/cluster/host_identity.h"
-#include "cohort/cluster/port_reservation.h"
 #include "cohort/cluster/testing/recording_handler.h"
 #include "cohort/core/testing/count_entries.h"
 
@@ -32,11 +31,13 @@ namespace {
 using ::testing::AllOf;
 using testing::CountEntries;
 using ::testing::HasSubstr;
+using testing::HelloOf;
 using testing::Identity;
 using testing::RawFrame;
 using testing::RawPeer;
 using testing::RecordingHandler;
 using testing::Soon;
+using testing::Stranger;
 
 const char* const kPs = "/job:ps/replica:0/task:0";
 const char* const kWorker = "/job:worker/replica:0/task:0";
@@ -109,57 +110,6 @@ TEST(FrameSizeTest, TheBoundHoldsForLargeDimensions) {
   EXPECT_LE(EncodeMessages({message}).Length(), MaxEncodedSize(message));
   const Message strings{3, "", {Tensor::Vector<std::string>({"", "a", std::string(20'000, 'b')})}};
   EXPECT_LE(EncodeMessages({strings}).Length(), MaxEncodedSize(strings));
-}
-
-TEST(GrpcAddressTest, WhatCannotBeListenedOnIsNamed) {
-  RecordingHandler handler;
-  const auto listen = [&](const std::string& address) {
-    const auto transport = MakeGrpcTransport(handler, Options());
-    return ErrorOf([&] { transport->Listen(address); });
-  };
-  EXPECT_THAT(listen("no-such-host.invalid:0"), AllOf(HasSubstr("InvalidArgument"), HasSubstr("no-such-host.invalid")));
-  // 192.0.2.0/24 is for documents: no machine has it.
-  EXPECT_THAT(listen("192.0.2.7:0"), AllOf(HasSubstr("InvalidArgument"), HasSubstr("--bind"), HasSubstr("192.0.2.7")));
-  EXPECT_THAT(listen("0.0.0.0:0"), AllOf(HasSubstr("PermissionDenied"), HasSubstr("allow_insecure")));
-  EXPECT_THAT(listen("127.0.0.1"), HasSubstr("InvalidArgument"));
-}
-
-// The launcher holds the reservation. Without the check, Linux would give each of two servers a part of the
-// connections.
-TEST(GrpcAddressTest, AServerSharesAPortWithAReservationAndNotWithAServer) {
-  const PortReservation reservation;
-  RecordingHandler at_first, at_second, at_worker;
-  for (const std::string& address : {reservation.Address(), "localhost:" + std::to_string(reservation.port())}) {
-    const auto first = MakeGrpcTransport(at_first, Options());
-    EXPECT_EQ(first->Listen(address), reservation.port());
-    first->SetIdentity(Identity(kPs, address));
-    const auto second = MakeGrpcTransport(at_second, Options());
-    EXPECT_THAT(ErrorOf([&] { second->Listen(address); }), AllOf(HasSubstr("Unavailable"), HasSubstr("in use")));
-    TransportOptions everywhere = Options();
-    everywhere.allow_insecure = true;
-    const auto third = MakeGrpcTransport(at_second, everywhere);
-    EXPECT_THAT(ErrorOf([&] { third->Listen("0.0.0.0:" + std::to_string(reservation.port())); }),
-                AllOf(HasSubstr("Unavailable"), HasSubstr("in use")));
-    const auto worker = MakeGrpcTransport(at_worker, Options());
-    worker->SetIdentity(Identity(kWorker));
-    for (int i = 0; i < 10; ++i) EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
-    first->Shutdown();
-    EXPECT_THAT(ErrorOf([&] { worker->Dial(address, kPs, Soon()); }),
-                AllOf(HasSubstr("Unavailable"), HasSubstr("refused")));
-  }
-}
-
-TEST(GrpcAddressTest, WhatCannotBeDialedIsNamed) {
-  RecordingHandler handler;
-  const auto transport = MakeGrpcTransport(handler, Options());
-  EXPECT_THAT(ErrorOf([&] { transport->Dial("127.0.0.1:1", "", Soon()); }), HasSubstr("SetIdentity"));
-  transport->SetIdentity(Identity(kWorker));
-  EXPECT_THAT(ErrorOf([&] { transport->Dial("no-such-host.invalid:1", "", Soon()); }),
-              AllOf(HasSubstr("Unavailable"), HasSubstr("no-such-host.invalid")));
-  EXPECT_THAT(ErrorOf([&] { transport->Dial("192.0.2.7:1", "", Soon()); }),
-              AllOf(HasSubstr("PermissionDenied"), HasSubstr("allow_insecure")));
-  transport->Shutdown();
-  EXPECT_THAT(ErrorOf([&] { transport->Dial("127.0.0.1:1", "", Soon()); }), HasSubstr("shut down"));
 }
 
 TEST_F(GrpcTransportTest, BulkDoesNotDelayControl) {
@@ -290,59 +240,19 @@ TEST_F(GrpcTransportTest, GarbageOnThePortHarmsNobody) {
   ExpectServing();
 }
 
-// A socket without a handshake.
-class Stranger {
- public:
-  explicit Stranger(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in where{};
-    where.sin_family = AF_INET;
-    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    where.sin_port = htons(static_cast<uint16_t>(port));
-    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&where), sizeof(where)), 0);
-    const timeval limit{60, 0};
-    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-  }
-  void Send(const std::string& bytes) { send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // Returns the next `size` bytes.
-  std::string Read(size_t size) {
-    std::string bytes(size, '\0');
-    bytes.resize(static_cast<size_t>(std::max<ssize_t>(recv(fd_.get(), bytes.data(), size, MSG_WAITALL), 0)));
-    return bytes;
-  }
-  // Returns all bytes until the other side closes the socket.
-  std::string ReadToEnd() {
-    std::string all;
-    char bytes[4096];
-    for (ssize_t got; (got = recv(fd_.get(), bytes, sizeof(bytes), 0)) != 0;) {
-      if (got < 0) {
-        EXPECT_NE(errno, EAGAIN) << "the socket was not closed within a minute";
-        break;
-      }
-      all.append(bytes, static_cast<size_t>(got));
-    }
-    return all;
-  }
-
- private:
-  const Descriptor fd_;
-};
-
-std::string HelloTo(const std::string& address) {
-  return WithLength(DialerHandshake(kToken, Identity(kWorker), "", address).hello());
-}
-
 TEST_F(GrpcTransportTest, GarbageInsteadOfAHandshakeIsRefused) {
   const std::string proof = WithLength(std::string("\x03") + std::string(32, 'p'));
-  const std::vector<std::string> firsts = {WithLength(std::string(1, '\0')),
-                                           WithLength("\x01"),
-                                           WithLength("\x01garbage"),
-                                           proof,
-                                           WithLength("\x63"),
-                                           std::string("\x01\x10\0\0", 4),
-                                           std::string(4, '\0'),
-                                           std::string(4, '\xff'),
-                                           HelloTo(address()) + proof,
-                                           HelloTo(address()) + HelloTo(address())};
+  const std::vector<std::string> firsts = {
+      WithLength(std::string(1, '\0')),
+      WithLength("\x01"),
+      WithLength("\x01garbage"),
+      proof,
+      WithLength("\x63"),
+      std::string("\x01\x10\0\0", 4),
+      std::string(4, '\0'),
+      std::string(4, '\xff'),
+      HelloOf(Identity(kWorker), kToken, address()) + proof,
+      HelloOf(Identity(kWorker), kToken, address()) + HelloOf(Identity(kWorker), kToken, address())};
   for (const std::string& first : firsts) {
     Stranger stranger(port_);
     stranger.Send(first);
@@ -398,10 +308,10 @@ TEST_F(GrpcTransportTest, WhoBeginsAndDoesNotGoOnIsCutOff) {
   hasty->SetIdentity(Identity(kPs, where));
   EXPECT_EQ(Stranger(port).ReadToEnd(), "");
   Stranger half(port);
-  half.Send(HelloTo(where).substr(0, 30));
+  half.Send(HelloOf(Identity(kWorker), kToken, where).substr(0, 30));
   EXPECT_EQ(half.ReadToEnd(), "");
   Stranger without_proof(port);
-  without_proof.Send(HelloTo(where));
+  without_proof.Send(HelloOf(Identity(kWorker), kToken, where));
   EXPECT_EQ(without_proof.ReadToEnd().size(), 4 + 18u);  // the nonce
   for (const char* method : {kControlMethod, kBulkMethod}) {
     RawPeer peer(where, kToken, Identity(kWorker));
@@ -421,50 +331,9 @@ TEST_F(GrpcTransportTest, WhoBeginsAndDoesNotGoOnIsCutOff) {
   EXPECT_EQ(handler.closed_count(), 0u);
 }
 
-TEST(GrpcLimitsTest, TheOldestHandshakeMakesRoomForAnother) {
-  TransportOptions options = Options();
-  options.max_handshakes_per_address = 4;
-  options.handshake_timeout = std::chrono::seconds(60);
-  RecordingHandler at_ps, at_worker;
-  const auto ps = MakeGrpcTransport(at_ps, options);
-  const int port = ps->Listen("127.0.0.1:0");
-  const std::string address = "127.0.0.1:" + std::to_string(port);
-  ps->SetIdentity(Identity(kPs, address));
-  Stranger talks(port);
-  talks.Send(HelloTo(address));
-  EXPECT_EQ(talks.Read(4 + 18).size(), 4 + 18u);
-  std::vector<std::unique_ptr<Stranger>> silent;
-  for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<Stranger>(port));
-  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(silent[i]->ReadToEnd(), "") << i;  // closed, long before the timeout
-  const auto worker = MakeGrpcTransport(at_worker, options);
-  worker->SetIdentity(Identity(kWorker));
-  EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
-  talks.Send(WithLength("no proof"));
-  EXPECT_NE(talks.ReadToEnd(), "");  // a peer that has sent something was not dropped for those that had not
-}
-
-TEST(GrpcLimitsTest, MoreConnectionsThanTheLimitAreRefused) {
-  TransportOptions options = Options();
-  options.max_connections = 2;
-  RecordingHandler at_ps, at_worker;
-  const auto ps = MakeGrpcTransport(at_ps, options);
-  const std::string address = "127.0.0.1:" + std::to_string(ps->Listen("127.0.0.1:0"));
-  ps->SetIdentity(Identity(kPs, address));
-  const auto worker = MakeGrpcTransport(at_worker, options);
-  worker->SetIdentity(Identity(kWorker));
-  const auto first = worker->Dial(address, kPs, Soon());
-  const auto second = worker->Dial(address, kPs, Soon());
-  EXPECT_THAT(ErrorOf([&] { worker->Dial(address, kPs, Soon()); }),
-              AllOf(HasSubstr("ResourceExhausted"), HasSubstr("max_connections"), HasSubstr(kPs)));
-  first->Close(Status(Code::kCancelled, "makes room"));
-  EXPECT_FALSE(at_ps.WhyClosed(at_ps.Accepted(0)).ok());
-  EXPECT_NE(worker->Dial(address, kPs, Soon()), nullptr);
-  EXPECT_FALSE(second->closed());
-}
-
 TEST_F(GrpcTransportTest, WhoOpensStreamsAndVanishesLeavesNothingBehind) {
   const auto vanish = [&] {
-    Stranger(port_).Send(HelloTo(address()));
+    Stranger(port_).Send(HelloOf(Identity(kWorker), kToken, address()));
     RawPeer peer(address(), kToken, Identity(kWorker));
     peer.ProveControl();
     peer.ProveControl();

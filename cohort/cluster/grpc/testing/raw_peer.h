@@ -1,11 +1,17 @@
-// RawPeer: a peer of a gRPC transport for tests. It can have the token, and then sends what the test wants.
+// Peers of a gRPC transport for tests. A RawPeer has the token, and then sends what the test wants. A Stranger is a
+// socket without a handshake.
 #pragma once
 
+#include <arpa/inet.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/sync_stream.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -129,5 +135,47 @@ class RawPeer {
   std::vector<std::unique_ptr<Call>> calls_;
   size_t current_ = 0;
 };
+
+// A connected socket without a handshake. Owned by a test. All waits end within a minute.
+class Stranger {
+ public:
+  explicit Stranger(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    where.sin_port = htons(static_cast<uint16_t>(port));
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&where), sizeof(where)), 0);
+    const timeval limit{60, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  }
+  void Send(const std::string& bytes) { send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  // Returns the next `size` bytes.
+  std::string Read(size_t size) {
+    std::string bytes(size, '\0');
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(recv(fd_.get(), bytes.data(), size, MSG_WAITALL), 0)));
+    return bytes;
+  }
+  // Returns all bytes until the other side closes the socket.
+  std::string ReadToEnd() {
+    std::string all;
+    char bytes[4096];
+    for (ssize_t got; (got = recv(fd_.get(), bytes, sizeof(bytes), 0)) != 0;) {
+      if (got < 0) {
+        EXPECT_NE(errno, EAGAIN) << "the socket was not closed within a minute";
+        break;
+      }
+      all.append(bytes, static_cast<size_t>(got));
+    }
+    return all;
+  }
+
+ private:
+  const Descriptor fd_;
+};
+
+// Returns the hello of `mine` to the process at `address`, with its length.
+inline std::string HelloOf(const TaskIdentity& mine, const std::string& token, const std::string& address) {
+  return WithLength(DialerHandshake(token, mine, "", address).hello());
+}
 
 }  // namespace cohort::testing
