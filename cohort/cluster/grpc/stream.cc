@@ -173,10 +173,10 @@ void ClientByteStream::Start(const char* method, grpc::CompletionQueue* queue) {
   call_->StartCall(opening()->Starts());
 }
 
-// With TLS gRPC connects by itself. gRPC 1.51 never closes the socket of a connection that comes about after its
-// channel was destroyed. So a channel stays until its attempt to connect has succeeded or failed.
+// gRPC 1.51 never closes the socket of a connection that comes about after its channel was destroyed. So a channel that
+// connects by itself stays until its attempt to connect has succeeded or failed. Others have no state to ask for.
 bool ClientByteStream::StartSettling(Completion* done) {
-  if (channel_->GetState(false) != GRPC_CHANNEL_CONNECTING) return false;
+  if (!connects_ || channel_->GetState(false) != GRPC_CHANNEL_CONNECTING) return false;
   channel_->NotifyOnStateChange(GRPC_CHANNEL_CONNECTING, std::chrono::system_clock::now() + kSettleTime, queue_,
                                 done->Starts());
   return true;

@@ -155,8 +155,9 @@ class ServerByteStream final : public ByteStream {
 // The dialer's side: the stream of a call that this process has made.
 class ClientByteStream final : public ByteStream {
  public:
-  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel)
-      : ByteStream(live), channel_(std::move(channel)), stub_(channel_) {}
+  // `connects` is true if the channel connects by itself, and false if it was made from a connected socket.
+  ClientByteStream(LiveStreams& live, std::shared_ptr<grpc::Channel> channel, bool connects)
+      : ByteStream(live), channel_(std::move(channel)), connects_(connects), stub_(channel_) {}
   // Requires: SetUser was called.
   void Start(const char* method, grpc::CompletionQueue* queue);
   void Cancel() override { context_.TryCancel(); }
@@ -170,6 +171,7 @@ class ClientByteStream final : public ByteStream {
   bool StartSettling(Completion* done) override;
 
   const std::shared_ptr<grpc::Channel> channel_;
+  const bool connects_;
   grpc::GenericStub stub_;
   grpc::CompletionQueue* queue_ = nullptr;
   grpc::ClientContext context_;

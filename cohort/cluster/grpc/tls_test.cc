@@ -337,6 +337,14 @@ TEST_F(TlsTransportTest, APortWithoutAListenerIsStillUnavailable) {
   EXPECT_THAT(ErrorOfDialing(job_.For("worker")), AllOf(HasSubstr("Unavailable"), HasSubstr("127.0.0.1:1")));
 }
 
+// gRPC logs an error if it is asked for the state of a channel that was made from a socket.
+TEST_F(TlsTransportTest, WithoutTlsAConnectionEndsWithoutALineInTheLog) {
+  StartPs({});
+  std::string error;
+  EXPECT_EQ(LogOfDialing({}, &error), "");
+  EXPECT_EQ(error, kNoError);
+}
+
 TEST_F(TlsTransportTest, OtherAddressesThanLoopbackNeedNoPermission) {
   const auto everywhere = MakeGrpcTransport(at_ps_, OptionsWith(job_.For("ps")));
   EXPECT_GT(everywhere->Listen("0.0.0.0:0"), 0);

@@ -213,7 +213,7 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
   {
     MutexLock lock(mu_);
     connection = AddLocked(handshake.peer(), secret.number, false);
-    const auto control = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*socket)));
+    const auto control = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*socket)), false);
     connection->UseControl(control, std::make_unique<StreamMacs>(handshake.keys()), AttachFrame(secret.number));
     control->Start(kControlMethod, loop_.queue());
     StartWatching();
@@ -224,7 +224,7 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
     if (!bulk_socket) return false;
     MutexLock lock(mu_);
     CheckNotEnding();
-    const auto bulk = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*bulk_socket)));
+    const auto bulk = std::make_shared<ClientByteStream>(live_, MakeChannel(address, std::move(*bulk_socket)), false);
     auto macs = std::make_unique<StreamMacs>(of_bulk.keys());
     if (connection->UseBulk(bulk, std::move(macs), AttachFrame(secret.number))) bulk->Start(kBulkMethod, loop_.queue());
     return true;
@@ -286,7 +286,7 @@ bool GrpcTransport::DialTlsStream(const char* method, const TlsPeer& peer, const
                                   const TlsDialing::Attach& attach) {
   const auto certificate = std::make_shared<DialedCertificate>();
   const auto stream = std::make_shared<ClientByteStream>(
-      live_, MakeTlsChannel(peer.address, tls_->ForChannel(peer.task, certificate), options_.handshake_timeout));
+      live_, MakeTlsChannel(peer.address, tls_->ForChannel(peer.task, certificate), options_.handshake_timeout), true);
   const auto dialing =
       std::make_shared<TlsDialing>(*stream, handshake, peer.whom, certificate, tls_->identity().files, attach);
   stream->SetUser(dialing);
