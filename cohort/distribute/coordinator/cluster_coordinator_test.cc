@@ -253,11 +253,12 @@ TEST_F(ClusterCoordinatorTest, DataTravelToAWorkerOnce) {
       return data::Dataset::FromTensorSlices(tensors);
     });
   };
+  constexpr size_t kFed = 3;  // the description, the hash of the tensor, and the tensor
   const auto feeds = [&](int64_t has) { return numbers.source()->Initialization(0, has).feeds.size(); };
   use(3);
   EXPECT_EQ(next(), 3);
   const int64_t first = numbers.source()->version();
-  EXPECT_EQ(feeds(0), 1u);
+  EXPECT_EQ(feeds(0), kFed);
   coordinator.RestartPerWorkerDataset(numbers);
   EXPECT_EQ(feeds(first), 0u);
   EXPECT_EQ(next(), 3);
@@ -266,7 +267,7 @@ TEST_F(ClusterCoordinatorTest, DataTravelToAWorkerOnce) {
   EXPECT_EQ(feeds(first), 0u);
   EXPECT_EQ(next(), 3);
   use(7);
-  EXPECT_EQ(feeds(first), 1u);
+  EXPECT_EQ(feeds(first), kFed);
   EXPECT_EQ(next(), 7);
   coordinator.RestartPerWorkerDataset(numbers);
   EXPECT_EQ(next(), 7);
