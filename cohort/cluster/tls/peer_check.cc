@@ -122,7 +122,8 @@ CertificateVerdict PeerCheck::Check(std::string_view certificate, std::string_vi
   const X509Ptr leaf = std::move(shown.front());
   shown.erase(shown.begin());
   if (const ChainFault fault = VerifyChain(*parts_->store, *leaf, shown, side); fault.error != X509_V_OK) {
-    X509& at = fault.depth > 0 && static_cast<size_t>(fault.depth) <= shown.size()
+    const bool is_of_time = fault.error == X509_V_ERR_CERT_HAS_EXPIRED || fault.error == X509_V_ERR_CERT_NOT_YET_VALID;
+    X509& at = is_of_time && fault.depth > 0 && static_cast<size_t>(fault.depth) <= shown.size()
                    ? *shown[static_cast<size_t>(fault.depth) - 1]
                    : *leaf;
     return VerdictOn(fault, at, parts_->ca_file);

@@ -52,6 +52,10 @@ TEST_F(PeerCheckTest, AForeignCertificateIsNamed) {
   EXPECT_EQ(verdict.fault, CertificateFault::kForeign);
   EXPECT_THAT(verdict.reason, AllOf(HasSubstr("foreign"), HasSubstr(job_.folder() / "ca.pem"), HasSubstr(kPs0)));
   EXPECT_EQ(verdict.task, "");
+  // The same if the peer also shows its authority: the certificate of the task is named.
+  const CertificateVerdict with_chain = check_.Check(same_name.authority().Issue(kPs0, ValidForDays(1)).certificate,
+                                                     same_name.authority().certificate(), PeerSide::kDialer, "");
+  EXPECT_THAT(with_chain.reason, AllOf(HasSubstr("foreign"), HasSubstr(kPs0)));
 }
 
 // The same authority, but another job: a company may have one authority for all jobs.
