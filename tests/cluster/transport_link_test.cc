@@ -66,12 +66,12 @@ Tensor Bytes(int64_t size) { return Tensor::Zeros(DType::kUint8, Shape{size}); }
 TEST(TransportLinkTest, ABulkStreamThatCannotOpenClosesTheConnection) {
   LinkedPair pair;
   pair.proxy.AcceptAtMost(1);
-  pair.Connect();
+  // The ps may hear of the end before it has heard of the connection, so the test does not wait for that.
+  pair.dialed = pair.worker->Dial(pair.proxy.address(), kPs, Soon());
   pair.dialed->Send({1, "", {Bytes(1 << 20)}});
   const Status why = pair.at_worker.WhyClosed(pair.dialed);
   EXPECT_EQ(why.code(), Code::kUnavailable);
   EXPECT_THAT(why.message(), AllOf(HasSubstr(kPs), HasSubstr("bulk stream")));
-  EXPECT_EQ(pair.at_ps.WhyClosed(pair.accepted).code(), Code::kUnavailable);
 }
 
 TEST(TransportLinkTest, ABulkStreamThatIsNotAnsweredClosesTheConnection) {
