@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/cluster/server_directory.h"
+#include "cohort/cluster/status/cluster_file.h"
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -82,7 +84,8 @@ class BackupAndRestoreCallback final : public Callback {
     host().AwaitWorkers();
     if (!host().is_chief()) return;
     // The newest last: after a kill between two of these, the next Fit finds the end of this training.
-    for (const std::string& path : {previous_, path_, fresh_}) RemoveFile(path);
+    const std::string addresses = (std::filesystem::path(options_.backup_dir) / kClusterFile).string();
+    for (const std::string& path : {addresses, previous_, path_, fresh_}) RemoveFile(path);
   }
   std::optional<std::string> needs_batches() const override {
     return options_.save_every_batches > 0 ? std::optional<std::string>("BackupAndRestore") : std::nullopt;
