@@ -36,6 +36,9 @@ constexpr Seconds kFirstPause{0.1};  // before a task is started again
 constexpr Seconds kLongestPause{10};
 // An end so soon after the failure of another task follows from it.
 constexpr Seconds kFollows{10};
+// A process that a signal kills takes a moment to end, in which others may see the end of its sockets, and fail first.
+constexpr Seconds kCause{1};
+constexpr int kSignalled = 128;                   // exit codes above it say that a signal has ended a task
 constexpr std::chrono::seconds kStoppedCheck{1};  // between two looks at a task that is stopped and has no Server
 constexpr Seconds kStoppedTold{3};                // it is named after this time
 
@@ -259,7 +262,10 @@ void Launcher::HandleEnd(size_t task, int wait_status) {
 }
 
 void Launcher::Fail(int exit_code) {
-  if (!failure_) failure_ = exit_code;
+  const Clock::time_point now = Clock::now();
+  const bool is_cause = failure_ && *failure_ < kSignalled && exit_code > kSignalled && now - failed_at_ < kCause;
+  if (!failure_) failed_at_ = now;
+  if (!failure_ || is_cause) failure_ = exit_code;
   if (phase_ == Phase::kRunning) Enter(Phase::kGrace, options_.grace);
 }
 

@@ -196,8 +196,9 @@ class Launcher {
   std::vector<Task> tasks_;
   Phase phase_ = Phase::kRunning;
   Clock::time_point phase_end_ = Clock::time_point::max();
-  std::set<pid_t> terminated_;  // leftovers that got SIGTERM
-  std::optional<int> failure_;  // exit code of the first failed task
+  std::set<pid_t> terminated_;     // leftovers that got SIGTERM
+  std::optional<int> failure_;     // exit code of the first failed task, or of one that a signal has killed just then
+  Clock::time_point failed_at_{};  // when failure_ was set first
 };
 
 }  // namespace cohort::tools
