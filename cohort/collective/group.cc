@@ -69,14 +69,25 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   std::vector<int> earlier(static_cast<size_t>(members.own_process()));
   std::iota(earlier.begin(), earlier.end(), 0);
   auto attempt = kFirstAttempt;
+  const auto is_right = [&](const std::shared_ptr<Connection>& connection) {
+    const Status wrong = directory->CheckProcess(core->membership().ref(), connection->peer());
+    if (!wrong.ok()) core->Fail(wrong);
+    return wrong.ok();
+  };
   const auto reach = [&] {
     std::erase_if(earlier, [&](int process) {
       if (!core->status().ok()) return false;
       const auto task = DeviceName::Parse(members.tasks()[static_cast<size_t>(process)]);
       const auto connection = node.TryReach(task, std::min(deadline, std::chrono::steady_clock::now() + attempt));
-      if (connection != nullptr) core->SendJoin(process, connection);
-      return connection != nullptr;
+      if (connection == nullptr || !is_right(connection)) return false;
+      core->SendJoin(process, connection);
+      return true;
     });
+    // A process that connects to this one sends its joins in its own order, perhaps none of this group.
+    for (size_t later = static_cast<size_t>(members.own_process()) + 1; later < members.tasks().size(); ++later) {
+      const auto connection = node.peers().Find(members.tasks()[later]);
+      if (connection != nullptr && !is_right(connection)) break;
+    }
     attempt = std::min(2 * attempt, kLongestAttempt);
     return earlier.empty();
   };

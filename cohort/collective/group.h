@@ -108,7 +108,9 @@ class Group {
 // - InvalidArgumentError if no member is on this task, if a device is a member twice, or if processes differ in
 //   members, algorithm or schedule; it names the first difference;
 // - AlreadyExistsError if this process is already in the group;
-// - AbortedError if a member is in a later generation, or has joined this one before and was restarted;
+// - AbortedError if a member is in a later generation, or has joined this one before and was restarted. In generation 1
+//   also if this process still has groups that were formed with an earlier process of a member's task, and none with
+//   the one that runs now;
 // - FailedPreconditionError if the server was made before RegisterAll();
 // - UnimplementedError if this build does not have the library of the algorithm;
 // - PermissionDeniedError if the server has TLS, the algorithm is kGloo, whose connections are not encrypted, and

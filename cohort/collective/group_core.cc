@@ -93,6 +93,7 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
   Fail(Status(Code::kAborted,
               StrCat("[collective] ", members().DescribeProcess(process), " joined ", membership_.Describe(),
                      " again: it was restarted; join a new generation at every member")));
+  connection->Send(EncodeAbort({membership_.ref(), status()}));  // Fail has told the process before it
 }
 
 void GroupCore::AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,

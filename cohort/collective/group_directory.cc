@@ -174,6 +174,22 @@ bool GroupDirectory::Fail(int64_t key, const Status& why) {
   return any;
 }
 
+Status GroupDirectory::CheckProcess(const GroupRef& ref, const TaskIdentity& peer) {
+  if (ref.generation > 1) return {};
+  Status other;
+  for (const auto& core : All()) {
+    const std::optional<uint64_t> process = core->membership().FormedWith(peer.task);
+    if (process == peer.incarnation) return {};
+    if (!process) continue;
+    other = Status(Code::kAborted,
+                   StrCat("[collective] group ", ref.key, ", generation ", ref.generation, ", cannot be formed: ",
+                          peer.task, " (", peer.address, ") was started again after ", core->membership().Describe(),
+                          " had formed with it, so it begins anew; start this process again, too, or join later "
+                          "generations of both groups at every member"));
+  }
+  return other;
+}
+
 void GroupDirectory::FailEarlierGenerations(const GroupRef& ref, const std::string& who) {
   for (const auto& core : All()) {
     const GroupRef other = core->membership().ref();
@@ -201,6 +217,8 @@ std::vector<std::shared_ptr<GroupCore>> GroupDirectory::All() {
 
 void GroupDirectory::OnJoin(const std::shared_ptr<Connection>& connection, JoinMessage join) {
   FailEarlierGenerations(join.group, join.task);
+  // Groups that wait for this task look whether this is the process that they wait for.
+  for (const auto& waits : All()) waits->membership().Wake();
   Status refused = failures_->Find(join.group);
   std::vector<std::shared_ptr<GroupCore>> alive;  // released after the lock
   std::shared_ptr<GroupCore> core;

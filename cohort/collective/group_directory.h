@@ -35,6 +35,11 @@ class GroupDirectory final : public NodeService {
   // Fails the groups with this key, with `why`. Returns false if there is none.
   bool Fail(int64_t key, const Status& why);
 
+  // Returns an error if `peer` is not the process of its task that generation 1 of the group `ref` needs. It is not if
+  // this process still has groups that were formed with an earlier process of the task, and none that was formed with
+  // `peer`. Then `peer` begins the program anew and never comes to the group. A later generation takes any process.
+  Status CheckProcess(const GroupRef& ref, const TaskIdentity& peer) COHORT_EXCLUDES(mu_);
+
   // Returns whether the task with these resources has a cluster node, through which its kernels can join groups.
   static bool CanJoin(ResourceManager& resources);
   // Joins a group on a new thread, with the node's connect_timeout as the limit. Calls `joined` once, on that thread,

@@ -475,6 +475,49 @@ TEST_P(GroupProcessFaults, WhoIsGoneBeforeItJoinsIsNamed) {
   EXPECT_THAT(second.message(), HasSubstr("gone: " + RankName(1)));
 }
 
+// A new process begins the program anew, with its first group. It never comes to the later groups of the old one. Each
+// of the others must know this, whether it connects to the new process or the new process connects to it.
+TEST_P(GroupProcessFaults, WhoWasStartedAgainIsNotWaitedForInAnotherGroup) {
+  GroupOptions options;
+  TestGroup formed(cluster_, options);
+  ASSERT_TRUE(formed.joined());
+  cluster_.Stop(1);
+  cluster_.Restart(1);
+  options.members = cluster_.Members();
+  Status anew;
+  std::thread begins_anew([&, options] { anew = Join(cluster_, 1, options); });
+  options.key = 2;
+  for (const int survivor : {2, 0}) {
+    const Status status = Join(cluster_, survivor, options);
+    EXPECT_EQ(status.code(), Code::kAborted) << status.ToString();
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("group 2, generation 1, cannot be formed: /job:worker/replica:0/task:1"),
+                      HasSubstr("was started again after group 1, generation 1 had formed with it"),
+                      HasSubstr("start this process again, too")));
+  }
+  begins_anew.join();
+  EXPECT_FALSE(anew.ok());  // the others have lost it in this generation
+}
+
+// A program that knows of the new process asks for a later generation, or gives up the groups with the old one.
+TEST_P(GroupProcessFaults, WhoWasStartedAgainComesToNewGroups) {
+  GroupOptions options;
+  TestGroup formed(cluster_, options);
+  ASSERT_TRUE(formed.joined());
+  cluster_.Stop(1);
+  cluster_.Restart(1);
+  options.generation = 2;
+  {
+    const TestGroup again(cluster_, options);
+    ASSERT_TRUE(again.joined());
+    options = GroupOptions{.key = 2};
+    ASSERT_TRUE(TestGroup(cluster_, options).joined()) << "generation 2 has formed with the new process";
+  }
+  for (int process = 0; process < cluster_.processes(); ++process) formed.Drop(process);
+  options.key = 3;
+  EXPECT_TRUE(TestGroup(cluster_, options).joined());
+}
+
 // A later generation is there for members that are started again.
 TEST_P(GroupProcessFaults, ALaterGenerationWaitsForWhoIsGone) {
   GroupOptions options;

@@ -76,14 +76,14 @@ Status Membership::AwaitAll(const std::function<bool()>& reach, Clock::time_poin
   const auto start = Clock::now();
   auto next_log = start + log_interval;
   auto pause = kFirstPause;
-  bool reached = false;
   for (;;) {
-    reached = reached || reach();
+    const bool reached = reach();
     MutexLock lock(mu_);
     failed_.ThrowIfError();
     const Missing missing = FindMissing();
     if (missing.all.empty()) {
       SetHosts();
+      formed_ = true;
       return {};
     }
     const auto now = Clock::now();
@@ -114,6 +114,14 @@ void Membership::SetHosts() {
   for (const Peer& peer : peers_) identities.push_back(peer.host);
   identities[static_cast<size_t>(members_.own_process())] = own_host_;
   members_.SetHosts(identities);
+}
+
+std::optional<uint64_t> Membership::FormedWith(const std::string& task) const {
+  const int process = members_.FindProcess(task);
+  if (process < 0 || process == members_.own_process()) return std::nullopt;
+  MutexLock lock(mu_);
+  if (!formed_) return std::nullopt;
+  return peers_[static_cast<size_t>(process)].connection->peer().incarnation;
 }
 
 std::vector<std::vector<std::string>> Membership::Endpoints() const {

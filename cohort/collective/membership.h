@@ -47,15 +47,19 @@ class Membership {
   bool RecordJoin(int process, const JoinMessage& join) COHORT_EXCLUDES(mu_);
   // Records that `connection` is the connection to `process`, and that our join is sent over it.
   void SetConnection(int process, const std::shared_ptr<Connection>& connection) COHORT_EXCLUDES(mu_);
-  // Waits until all processes have joined. Calls `reach` on this thread, again and again, until `reach` returns true.
-  // `reach` sends our join to processes, and returns true when it has reached all that it has to. Logs the missing
-  // processes every `log_interval`.
-  // If a missing process was connected and is lost, generation 1 waits until 3 s after its last byte. Later generations
-  // wait until `deadline`, because the process may be restarting.
+  // Waits until all processes have joined. Calls `reach` on this thread before each look at them. `reach` sends our
+  // join to processes, and returns true if it has reached all that it has to; if not, it is called again after a pause.
+  // Logs the missing processes every `log_interval`. If a missing process was connected and is lost, generation 1 waits
+  // until 3 s after its last byte. Later generations wait until `deadline`, because the process may be restarting.
   // Returns ok, or the UnavailableError that names the lost processes. Throws the group's failure, the errors of
   // `reach`, or DeadlineExceededError.
   Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
       COHORT_EXCLUDES(mu_);
+  // Lets AwaitAll call `reach` now: a process of a member's task has sent a message, perhaps for another group.
+  void Wake() { changed_.NotifyAll(); }
+  // Returns the number of the process (TaskIdentity::incarnation) with which the group has formed for `task`. Returns
+  // nullopt if the group has not formed, or if the task is this one or no member.
+  std::optional<uint64_t> FormedWith(const std::string& task) const COHORT_EXCLUDES(mu_);
   // Returns the addresses in each process's join message. Index: process; empty for this process.
   std::vector<std::vector<std::string>> Endpoints() const COHORT_EXCLUDES(mu_);
 
@@ -122,6 +126,7 @@ class Membership {
   mutable Mutex mu_;
   CondVar changed_;
   std::vector<Peer> peers_ COHORT_GUARDED_BY(mu_);  // index: process
+  bool formed_ COHORT_GUARDED_BY(mu_) = false;
   Status failed_ COHORT_GUARDED_BY(mu_);
   std::atomic<bool> any_gone_{false};
 };

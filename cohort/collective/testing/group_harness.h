@@ -138,6 +138,7 @@ class TestCluster {
   }
   Server& server(int i) { return servers_->server("worker", i); }
   void Stop(int i) { servers_->Stop("worker", i); }
+  void Restart(int i) { servers_->Restart("worker", i); }  // a new process of the same task
 
  private:
   const Layout layout_;
