@@ -175,11 +175,18 @@ Frame Describe(void* address, bool is_return_address) {
   return frame;
 }
 
+// Returns whether the frame only waits for others. In builds that are not optimized, or that have a sanitizer, such
+// functions lie in the program.
+bool OnlyWaits(const Frame& frame) {
+  return IsOfSystem(frame.library) || frame.name.find("CondVar::Wait") != std::string::npos ||
+         frame.name.find("pthread_cond_") != std::string::npos;
+}
+
 // See ThreadStack::idle. A thread's own function may have been merged with its loop by the compiler.
 bool IsIdle(const std::vector<Frame>& frames, bool has_own_name) {
   if (frames.empty() || !IsOfSystem(frames.front().library)) return false;
   for (const Frame& frame : frames) {
-    if (IsOfSystem(frame.library)) continue;
+    if (OnlyWaits(frame)) continue;
     return frame.name.find("Loop") != std::string::npos ||
            (has_own_name && frame.name.find("::_M_run()") != std::string::npos);
   }
