@@ -176,37 +176,6 @@ TEST_P(StrategyChaos, AWorkerThatIsFrozenAtEachPhase) {
   }
 }
 
-// The workers meet in one group and train in another one. A worker stands still between the two. The others lose it,
-// and are started again. When it goes on, it must not wait in the second group for processes that wait for it in the
-// first.
-TEST_P(StrategyChaos, AWorkerThatStoodStillWhileTheOthersWereStartedAgain) {
-  for (const int victim : {0, 2}) {
-    SCOPED_TRACE(victim);
-    StartAllBut(victim, Flags({"--exits=1"}), Flags({"--hold=step", "--exits=1"}));
-    ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "holding", 1)) << Said();
-    cluster_.Freeze("worker", victim);
-    for (int w = 0; w < kWorkers; ++w) {
-      if (w != victim) EXPECT_EQ(cluster_.task("worker", w).Wait(), 1) << Said();
-    }
-    for (int w = 0; w < kWorkers; ++w) {
-      if (w == victim) continue;
-      cluster_.Start("worker", w, Flags());
-      ASSERT_TRUE(cluster_.WaitForLines("worker", w, "ready", 1)) << Said();
-    }
-    cluster_.Thaw("worker", victim);
-    GoOn(victim);
-    ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "failed", 1)) << Said();
-    EXPECT_THAT(cluster_.LastLine("worker", victim, "failed"),
-                AnyOf(HasSubstr("was started again"), HasSubstr("is lost")))
-        << Said();
-    EXPECT_EQ(cluster_.task("worker", victim).Wait(), 1) << Said();
-    if (HasFailure()) return;
-  }
-  // All begin together.
-  for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Flags({"--epochs=1"}));
-  for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "end", 1)) << Said();
-}
-
 TEST_P(StrategyChaos, AWorkerThatIsFrozenWhileAllTrain) {
   cluster_.StartAll(Flags({"--epochs=1000", "--pause_ms=5"}));
   for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", 10)) << Said();

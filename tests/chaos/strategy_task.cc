@@ -21,7 +21,6 @@
 //     first_collective: the first collective goes on, and "holding" is printed two seconds later; another worker has to
 //       keep the collective from ending
 //     built: before Fit
-//     step: before the first step; the workers have met
 //     epoch: in the third step, in the middle of an epoch
 //     checkpoint: the chief writes the model
 //     backup: before the backup of an epoch
@@ -137,7 +136,6 @@ keras::FitOptions FitOf(const Flags& flags, const distribute::Strategy& strategy
                            .steps_per_epoch = flags.Integer("steps_per_epoch", 0)};
   const auto pace = flags.Ms("pause_ms", 0);
   keras::LambdaCallbackOptions phases;
-  phases.on_train_batch_begin = [&flags](int64_t) { HoldAt(flags, "step"); };
   phases.on_train_end = [&flags](const keras::Logs&) { HoldAt(flags, "end"); };
   phases.on_epoch_end = [&flags](int, keras::Logs&) { HoldAt(flags, "backup"); };
   phases.on_train_batch_end = [&flags, &steps, pace, last](int64_t, const keras::BatchLogs&) {
