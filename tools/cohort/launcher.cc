@@ -383,12 +383,13 @@ void Launcher::CheckStopped(bool training_is_done) {
 
 void Launcher::SayHowToLook() {
   if (std::exchange(said_how_to_look_, true)) return;
-  const std::string variable = token_file_.path().empty() ? "" : StrCat("COHORT_TOKEN_FILE=", token_file_.path(), " ");
+  const std::string tls = certificates_ == nullptr ? "" : StrCat("COHORT_TLS_FOLDER=", certificates_->folder(), " ");
+  const std::string token = token_file_.path().empty() ? "" : StrCat("COHORT_TOKEN_FILE=", token_file_.path(), " ");
   const ClusterSpec cluster = plan_.Cluster();
   const auto [job, index] = cluster.tasks().front();
   output_.Say(options_.logdir.empty()
-                  ? StrCat("look at the tasks: ", variable, "cohort status ", cluster.task_address(job, index))
-                  : StrCat("look at the tasks: cohort status --logdir=", options_.logdir));
+                  ? StrCat("look at the tasks: ", tls, token, "cohort status ", cluster.task_address(job, index))
+                  : StrCat("look at the tasks: ", tls, "cohort status --logdir=", options_.logdir));
   for (size_t task = 0; task < tasks_.size(); ++task) {
     const std::string address = plan_.MetricsAddress(task);
     if (!address.empty()) output_.Say(StrCat("metrics of ", tasks_[task].id.Name(), ": ", address));
