@@ -33,6 +33,25 @@ TEST_F(LaunchTlsTest, AClusterTrains) {
   }
 }
 
+// The command that the launcher prints has all that it needs.
+TEST_F(LaunchTlsTest, ThePrintedCommandLooksAtTheTasks) {
+  LaunchedProgram program(Launch({"--ps=1", "--workers=1", "--tls"},
+                                 {LINEAR_REGRESSION_PROGRAM, "--max_steps=100000000", "--logdir=" + File("logs")}));
+  ASSERT_TRUE(program.WaitForText("step: ", 2)) << program.err();
+  const std::string before = "look at the tasks: ";
+  const std::string said = program.err();
+  const size_t at = said.find(before);
+  ASSERT_NE(at, std::string::npos) << said;
+  std::string line = said.substr(at + before.size(), said.find('\n', at) - at - before.size());
+  const std::string name = "cohort status";
+  line.replace(line.find(name), name.size(), std::string(COHORT_PROGRAM) + " status");
+  LaunchedProgram status({"/bin/sh", "-c", line});
+  EXPECT_EQ(status.Wait(), 0) << line << status.out() << status.err();
+  EXPECT_THAT(status.out(), HasSubstr("all 2 tasks are well"));
+  program.Signal(SIGKILL);
+  program.Wait();
+}
+
 // A task that is killed and started again has its files, too.
 TEST_F(LaunchTlsTest, ARestartedTaskComesBack) {
   const std::string once = "; is worker 1 && [ ! -e " + File("died") + " ] && { touch " + File("died") +
