@@ -21,7 +21,7 @@ inline constexpr char kIsTask[] =
 
 inline std::vector<std::string> Launch(std::vector<std::string> flags, const std::vector<std::string>& program) {
   flags.insert(flags.begin(), {COHORT_PROGRAM, "launch"});
-  flags.push_back("--");
+  flags.emplace_back("--");
   flags.insert(flags.end(), program.begin(), program.end());
   return flags;
 }
@@ -39,9 +39,7 @@ inline std::vector<std::string> SortedLines(const std::string& text) {
 }
 
 inline std::vector<WatchedProcess> Watch(const std::vector<pid_t>& pids) {
-  std::vector<WatchedProcess> watched;
-  for (const pid_t pid : pids) watched.emplace_back(pid);
-  return watched;
+  return {pids.begin(), pids.end()};
 }
 
 class LaunchTest : public ::testing::Test {

@@ -1,9 +1,9 @@
 // `cohort launch --tls` and `cohort certificates` from outside: training over TLS on one host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>

@@ -29,6 +29,8 @@ TARGETS = {
 }
 NOT_IN_CI = {"keras_model"}  # needs all of Keras, which CI does not build with sanitizers
 FOREIGN = re.compile(r"\((/[^()]*/(libhdf5|libzip)[^()]*\.so[^()+]*)")
+# A sanitizer writes "==7==ERROR: AddressSanitizer", and libFuzzer, for time and memory, "==7== ERROR: libFuzzer".
+REPORT = re.compile(r"== ?ERROR: ")
 FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ (.*)$")
 RUNTIME = re.compile(r"(\.\./sysdeps/|libc\.so|libgcc_s|libstdc\+\+|libpthread|/libz\.so)|__(asan|ubsan|sanitizer|interceptor|lsan)|"
                      r"compiler-rt|fuzzer::|operator new|\bin (malloc|free|realloc|calloc|mem\w+|str\w+)\b")
@@ -52,9 +54,8 @@ class Outcome:
 
 def is_foreign(log):
     """Whether the fault of a report is inside a library that is not ours: its first frame behind the runtime's own is."""
-    report = log[log.find("==ERROR: "):] if "==ERROR: " in log else ""
-    if "libFuzzer: " in report.split("\n", 1)[0] and "deadly signal" not in report.split("\n", 1)[0]:
-        report = log  # time or memory: libFuzzer prints the stack behind its own line
+    begin = REPORT.search(log)
+    report = log[begin.start():] if begin else ""
     for line in report.split("\n"):
         frame = FRAME.match(line)
         if not frame or RUNTIME.search(frame.group(1)):
