@@ -30,7 +30,7 @@ std::vector<std::string> FilesIn(const testing::TempFolder& folder) {
   return names;
 }
 
-void Put(const std::string& path, const std::string& bytes) {
+void Overwrite(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
@@ -277,7 +277,7 @@ TEST(TensorBundleTest, CorruptionIsNamed) {
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 0x10);
-    Put(data, bad);
+    Overwrite(data, bad);
     const BundleReader reader(prefix);
     const std::string name = i < 40 ? "a" : i < 80 ? "b" : "s";
     for (const char* each : {"a", "b", "s"}) {
@@ -290,7 +290,7 @@ TEST(TensorBundleTest, CorruptionIsNamed) {
     }
     EXPECT_THROW(VerifyCheckpoint(prefix), DataLossError);
   }
-  Put(data, good.substr(0, 60));
+  Overwrite(data, good.substr(0, 60));
   const BundleReader reader(prefix);
   EXPECT_THAT(MessageOf<DataLossError>([&] { reader.Read("b"); }), HasSubstr("at offset 40 of " + data));
   EXPECT_THAT(MessageOf<DataLossError>([&] { reader.CheckFiles(); }), HasSubstr("at least 92 bytes; it has 60"));
@@ -313,8 +313,8 @@ TEST(TensorBundleTest, PartsMayNotShareBytes) {
   for (auto& [key, entry] : index.entries) {
     if (IsSliceKey(key)) entry.offset = 0;
   }
-  Put(folder / "m.index", EncodeIndex(index));
-  Put(folder / "m.data-00000-of-00001", ReadFile(folder / "m.data-00000-of-00001").substr(0, 8));
+  Overwrite(folder / "m.index", EncodeIndex(index));
+  Overwrite(folder / "m.data-00000-of-00001", ReadFile(folder / "m.data-00000-of-00001").substr(0, 8));
   EXPECT_THAT(MessageOf<DataLossError>([&] { BundleReader(folder / "m").Read("w"); }), HasSubstr("no bytes twice"));
 }
 
@@ -367,7 +367,7 @@ TEST(TensorBundleTest, BigEndianCheckpointsAreRead) {
   const std::string file = IndexFileName(prefix);
   BundleIndex index = DecodeIndex(ReadFile(file), file);
   index.swap_bytes = true;
-  Put(file, EncodeIndex(index));
+  Overwrite(file, EncodeIndex(index));
   EXPECT_THAT(BundleReader(prefix).Read("w").ToVector<int32_t>(), ElementsAre(0x04030201, 0x05000000));
 }
 
@@ -380,7 +380,7 @@ TEST(TensorBundleTest, UnknownDTypesAreListedAndVerifiedButNotRead) {
   const std::string file = IndexFileName(prefix);
   BundleIndex index = DecodeIndex(ReadFile(file), file);
   index.entries.at("half").dtype_number = 19;
-  Put(file, EncodeIndex(index));
+  Overwrite(file, EncodeIndex(index));
   const BundleReader reader(prefix);
   EXPECT_EQ(reader.Find("half").dtype_name(), "DT_HALF");
   EXPECT_NO_THROW(reader.Verify("half"));

@@ -83,12 +83,12 @@ struct Item {
 };
 using Items = std::vector<Item>;
 
-struct Between {
+struct ScheduleParameters {
   std::string transport;
   std::string hint = "auto";
 };
 
-class SchedulesOfGraphs : public ::testing::TestWithParam<Between> {
+class SchedulesOfGraphs : public ::testing::TestWithParam<ScheduleParameters> {
  protected:
   static constexpr int kWorld = 3;
   SchedulesOfGraphs() : cluster_({GetParam().transport, kWorld, 1}) {
@@ -207,7 +207,7 @@ TEST_P(SchedulesOfGraphs, ShapesThatOneGraphDoesNotKnowAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SchedulesOfGraphs,
-                         ::testing::ValuesIn(Built<Between>({{"grpc"}, {"in_process"}, {"grpc", "gloo"}})),
+                         ::testing::ValuesIn(Built<ScheduleParameters>({{"grpc"}, {"in_process"}, {"grpc", "gloo"}})),
                          [](const auto& info) { return info.param.transport + "_" + info.param.hint; });
 
 class SchedulesInGraph : public InGraph {};

@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::Interpreter;
 
-Tensor Values(const Shape& shape, int seed) {
+Tensor SineWave(const Shape& shape, int seed) {
   Tensor tensor(DType::kFloat32, shape);
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.data<float>()[i] = std::sin(static_cast<float>(i + seed));
   return tensor;
@@ -77,7 +77,7 @@ TEST(Conv2DTest, AgreesWithTheFormulaForAnyShapeAndTeam) {
         const Output y = ops::Conv2D(x, w, o);
         Interpreter interpreter(threads);
         for (const int64_t batch : {1, 3}) {  // one kernel, several shapes
-          const Tensor images = Values(Shape{batch, 9, 8, in}, 1), filter = Values(Shape{3, 2, in, out}, 2);
+          const Tensor images = SineWave(Shape{batch, 9, 8, in}, 1), filter = SineWave(Shape{3, 2, in, out}, 2);
           const std::vector<float> values = interpreter.Run1(y, {{x, images}, {w, filter}}).ToVector<float>();
           const std::vector<double> expected = Convolved(images, filter, o);
           ASSERT_EQ(values.size(), expected.size());
@@ -116,7 +116,7 @@ TEST(Conv2DTest, WhatDoesNotFitInAStepIsNamed) {
   const Output w = ops::Placeholder(graph, DType::kFloat32, Shape::UnknownRank());
   const Output y = ops::Conv2D(x, w);
   const auto run = [&](const Shape& images, const Shape& filter) {
-    return ErrorOf([&] { Interpreter().Run1(y, {{x, Values(images, 1)}, {w, Values(filter, 1)}}); });
+    return ErrorOf([&] { Interpreter().Run1(y, {{x, SineWave(images, 1)}, {w, SineWave(filter, 1)}}); });
   };
   EXPECT_THAT(run({1, 4, 4, 3}, {3, 3, 2, 1}), HasSubstr("filter [3,3,2,1]"));
   EXPECT_THAT(run({1, 4, 4}, {3, 3, 2, 1}), HasSubstr("got [1,4,4]"));
@@ -130,13 +130,13 @@ TEST(FusedConv2DTest, EndsInEveryActivation) {
   activations.emplace_back();  // none
   for (const std::string& activation : activations) {
     Graph graph;
-    Tensor images = Values(Shape{1, 4, 4, 1}, 1);
+    Tensor images = SineWave(Shape{1, 4, 4, 1}, 1);
     for (int64_t i = 0; i < 8; ++i) images.data<float>()[i] *= 40;
     images.data<float>()[9] = std::nanf("");
     images.data<float>()[13] = INFINITY;
     images.data<float>()[14] = -INFINITY;
-    const Output x = ops::Const(graph, images), w = ops::Const(graph, Values(Shape{1, 1, 1, 16}, 2));
-    const Output b = ops::Const(graph, Values(Shape{16}, 3));
+    const Output x = ops::Const(graph, images), w = ops::Const(graph, SineWave(Shape{1, 1, 1, 16}, 2));
+    const Output b = ops::Const(graph, SineWave(Shape{16}, 3));
     const auto convolution = [&](const char* op) {
       NodeBuilder builder = graph.Op(op);
       return builder.Input(x).Input(w).Attr("strides", std::vector<int64_t>{1, 1, 1, 1}).Attr("padding", "SAME");
@@ -164,11 +164,11 @@ TEST(FusedBatchNormTest, EmptyBatchesAndWrongChannels) {
   const Output c = ops::Placeholder(graph, DType::kFloat32, Shape::UnknownRank());
   const ops::BatchNorm norm = ops::FusedBatchNorm(x, c, c, c, c);
   const std::vector<Tensor> empty =
-      Interpreter().Run({norm.y, norm.mean}, {{x, Values({0, 2, 2, 3}, 1)}, {c, Values({3}, 1)}});
+      Interpreter().Run({norm.y, norm.mean}, {{x, SineWave({0, 2, 2, 3}, 1)}, {c, SineWave({3}, 1)}});
   EXPECT_EQ(empty[0].shape(), (Shape{0, 2, 2, 3}));
   EXPECT_TRUE(std::isnan(empty[1].data<float>()[0]));
   EXPECT_THAT(ErrorOf([&] {
-                Interpreter().Run1(norm.y, {{x, Values({1, 2, 2, 3}, 1)}, {c, Values({4}, 1)}});
+                Interpreter().Run1(norm.y, {{x, SineWave({1, 2, 2, 3}, 1)}, {c, SineWave({4}, 1)}});
               }),
               HasSubstr("scale of shape [3]; got [4]"));
 }

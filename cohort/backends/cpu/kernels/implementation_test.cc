@@ -97,17 +97,17 @@ class ImplementationTest : public ::testing::TestWithParam<std::tuple<DType, cpu
 };
 
 // The convolutional layers of examples/fashion_mnist: a 3x3 convolution and five separable ones.
-struct Layer {
+struct SeparableLayer {
   int64_t size;
   int64_t in;
   int64_t out;
 };
-constexpr Layer kSeparable[] = {{28, 128, 128}, {14, 128, 256}, {14, 256, 256}, {7, 256, 512}, {7, 512, 512}};
+constexpr SeparableLayer kSeparable[] = {{28, 128, 128}, {14, 128, 256}, {14, 256, 256}, {7, 256, 512}, {7, 512, 512}};
 const std::pair<int64_t, int64_t> kPooled[] = {{28, 128}, {14, 256}, {7, 512}};  // rows, channels
 
 TEST_P(ImplementationTest, ConvolutionsOfTheGuideNeedNoReference) {
   CheckConvolution("first convolution", Convolution({kBatch, 28, 28, 1}, {3, 3, 1, 128}));
-  for (const Layer& l : kSeparable) {
+  for (const SeparableLayer& l : kSeparable) {
     const Shape images{kBatch, l.size, l.size, l.in};
     const std::string name = StrCat(l.size, "x", l.size, ", ", l.in, " to ", l.out);
     CheckConvolution("depthwise " + name, Convolution(images, {3, 3, 1, l.in}));
