@@ -10,6 +10,8 @@ namespace cohort {
 
 // Returns a new node of /job:client with a random number. It runs no task and does not listen. `protocol` is the name
 // of a transport. The caller owns the node, and ends it with ClusterNode::Stop.
-std::shared_ptr<ClusterNode> MakeClientNode(const std::string& protocol, const TransportOptions& transport);
+// A node that `asks_only` asks tasks for their status. It reaches also tasks that know other ops than this program.
+std::shared_ptr<ClusterNode> MakeClientNode(const std::string& protocol, const TransportOptions& transport,
+                                            bool asks_only = false);
 
 }  // namespace cohort

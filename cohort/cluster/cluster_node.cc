@@ -2,6 +2,7 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/op_def.h"
 
 namespace cohort {
 namespace {
@@ -16,7 +17,8 @@ ClusterNode::ClusterNode(ClusterSpec cluster, DeviceName task, std::shared_ptr<c
     : task_(std::move(task)),
       options_(options),
       chief_(task_.ToString(), options.chief),
-      peers_(std::move(cluster), task_, make_transport(*this), *this, options.missing_interval),
+      peers_(std::move(cluster), task_, make_transport(*this), *this, options.missing_interval,
+             options.asks_only ? 0 : OpRegistry::Global().Fingerprint()),
       steps_(std::make_unique<StepService>(*this, std::move(devices), std::move(resources), options.reconnect_limit)) {
   for (const NodeServices::Entry& entry : NodeServices::Global().entries()) {
     services_.push_back({entry.first_kind, entry.last_kind, entry.make(*this)});
@@ -89,6 +91,12 @@ void ClusterNode::OnAccepted(const std::shared_ptr<Connection>& connection) { pe
 void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Message message) {
   NodeService* service = FindService(message.kind);
   if (service == nullptr) throw InvalidArgumentError(StrCat("[protocol] unknown message kind ", message.kind));
+  if (connection->peer().op_fingerprint == 0 && service != status_.get()) {
+    throw PermissionDeniedError(StrCat("[protocol] ", connection->peer().task,
+                                       " has said that it only asks for the "
+                                       "status of tasks; got a message of kind ",
+                                       message.kind));
+  }
   service->OnMessage(connection, std::move(message));
 }
 

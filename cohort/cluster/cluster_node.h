@@ -35,6 +35,9 @@ struct NodeOptions {
   // Makes a new client that can reach the tasks that this node can reach (client_node.h). Through it a master asks a
   // late task what it does: the handler of a message may block the connection that the step uses.
   std::function<std::shared_ptr<class ClusterNode>()> make_client;
+  // Whether this process only asks tasks for their status. Then tasks that know other ops accept its connections, and
+  // all tasks refuse its other messages.
+  bool asks_only = false;
   // Whether collectives may use only the connections of the transport.
   bool only_protected_collectives = false;
 };

@@ -353,7 +353,8 @@ void CheckCompatible(const TaskIdentity& mine, const TaskIdentity& theirs, const
                                          theirs.protocol_version, "; ", mine.task, " speaks version ",
                                          mine.protocol_version, ": run the same release on all tasks"));
   }
-  if (theirs.op_fingerprint != mine.op_fingerprint) {
+  const bool runs_graphs = theirs.op_fingerprint != 0 && mine.op_fingerprint != 0;
+  if (runs_graphs && theirs.op_fingerprint != mine.op_fingerprint) {
     throw FailedPreconditionError(StrCat("[handshake] ", NameOf(theirs), " knows other ops (registry ", std::hex,
                                          theirs.op_fingerprint, ") than ", mine.task, " (registry ",
                                          mine.op_fingerprint, "): run the same build on all tasks"));

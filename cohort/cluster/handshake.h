@@ -150,7 +150,7 @@ void CheckTokenLength(const std::string& token, bool allow_short);
 void CheckSameToken(const std::string& mine, const std::string& theirs, const TaskIdentity& peer);
 
 // Throws FailedPreconditionError, with the values of both sides, if protocol versions or ops differ, or if `theirs` is
-// not `expected_task` ("" means any task).
+// not `expected_task` ("" means any task). Ops may differ if one side only asks for the status of tasks.
 void CheckCompatible(const TaskIdentity& mine, const TaskIdentity& theirs, const std::string& expected_task);
 
 }  // namespace cohort

@@ -11,7 +11,6 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
-#include "cohort/graph/op_def.h"
 
 namespace cohort {
 namespace {
@@ -46,14 +45,14 @@ Status ClosedStatus(const Connection& connection) {
 }
 
 PeerTable::PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport,
-                     PeerListener& listener, std::chrono::milliseconds missing_interval)
+                     PeerListener& listener, std::chrono::milliseconds missing_interval, uint64_t op_fingerprint)
     : cluster_(std::move(cluster)),
       missing_interval_(missing_interval.count() > 0 ? std::min(missing_interval, kLongestLimit) : kLongestLimit),
       listener_(listener),
       transport_(std::move(transport)) {
   identity_.task = self.ToString();
   identity_.incarnation = NewIncarnation();
-  identity_.op_fingerprint = OpRegistry::Global().Fingerprint();
+  identity_.op_fingerprint = op_fingerprint;
   identity_.protocol_version = kProtocolVersion;
   identity_.cluster = ClusterToJson(cluster_);
 }

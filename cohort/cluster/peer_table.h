@@ -48,9 +48,9 @@ class PeerListener {
 class PeerTable {
  public:
   // `listener` must live longer than the table. A call that waits for a missing task logs this every
-  // `missing_interval` (zero: never).
+  // `missing_interval` (zero: never). `op_fingerprint` is the one of TaskIdentity.
   PeerTable(ClusterSpec cluster, const DeviceName& self, std::unique_ptr<Transport> transport, PeerListener& listener,
-            std::chrono::milliseconds missing_interval);
+            std::chrono::milliseconds missing_interval, uint64_t op_fingerprint);
 
   const ClusterSpec& cluster() const { return cluster_; }
   // Sets the cluster of a client, which asks a task for it. Network threads may call Remove at the same time. Requires:

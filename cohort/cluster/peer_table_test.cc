@@ -54,8 +54,12 @@ class EventList final : public PeerListener {
 class PeerTableTest : public ::testing::Test {
  protected:
   PeerTable Make(std::function<std::shared_ptr<Connection>()> dial) {
-    return {ClusterSpec({{"worker", {"127.0.0.1:1", "127.0.0.1:2"}}}), FullTaskName("worker", 0),
-            std::make_unique<DialedTransport>(std::move(dial)), listener_, std::chrono::milliseconds(0)};
+    return {ClusterSpec({{"worker", {"127.0.0.1:1", "127.0.0.1:2"}}}),
+            FullTaskName("worker", 0),
+            std::make_unique<DialedTransport>(std::move(dial)),
+            listener_,
+            std::chrono::milliseconds(0),
+            1};
   }
   const DeviceName peer_ = FullTaskName("worker", 1);
   EventList listener_;

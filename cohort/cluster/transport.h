@@ -22,7 +22,7 @@ struct TaskIdentity {
   std::string task;  // "/job:ps/replica:0/task:0", or "/job:client/replica:0/task:<random>" for one outside the cluster
   std::string address;          // "host:port" on which the task listens; empty for a client
   uint64_t incarnation = 0;     // a random number, new at each start of the process
-  uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint()
+  uint64_t op_fingerprint = 0;  // OpRegistry::Fingerprint(), or 0 for a client that only asks for the status of tasks
   int32_t protocol_version = 0;
   // The ClusterSpec as JSON; a client learns the cluster from it. The side that was dialed knows that of its peer only
   // if the two are equal; else it is "" there.

@@ -35,7 +35,8 @@ constexpr char kClient[] = "/job:client/replica:0/task:9";
 class Peer {
  public:
   // `address` is "" for a client.
-  Peer(const LocalCluster& cluster, const std::string& protocol, const std::string& task, const std::string& address) {
+  Peer(const LocalCluster& cluster, const std::string& protocol, const std::string& task, const std::string& address,
+       uint64_t op_fingerprint = OpRegistry::Global().Fingerprint()) {
     TransportOptions options;
     options.token = LocalCluster::FastOptions().token;
     transport_ = MakeTransport(protocol, handler_, options);
@@ -43,7 +44,7 @@ class Peer {
     identity.task = task;
     identity.address = address;
     identity.incarnation = 7;
-    identity.op_fingerprint = OpRegistry::Global().Fingerprint();
+    identity.op_fingerprint = op_fingerprint;
     identity.protocol_version = kProtocolVersion;
     identity.cluster = ClusterToJson(address.empty() ? ClusterSpec() : cluster.spec());
     transport_->SetIdentity(identity);
@@ -120,6 +121,14 @@ class HostilePeerTest : public ::testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(All, HostilePeerTest, ::testing::ValuesIn(TransportProtocols()),
                          [](const auto& info) { return info.param; });
+
+// Such a client may know other ops than the server, so that graphs could mean something else on the two sides.
+TEST_P(HostilePeerTest, AClientThatOnlyAsksForTheStatusRunsNoGraph) {
+  Peer asks(*cluster_, GetParam(), kClient, "", /*op_fingerprint=*/0);
+  asks.Send(EncodeRegister(1, Echo(1)));
+  EXPECT_FALSE(asks.WhyClosed().ok());
+  ExpectServes(*Client());
+}
 
 TEST_P(HostilePeerTest, IndicesOfArgumentsAndResultsAreChecked) {
   const auto peer = Client();

@@ -38,9 +38,7 @@ inline std::vector<std::string> SortedLines(const std::string& text) {
   return lines;
 }
 
-inline std::vector<WatchedProcess> Watch(const std::vector<pid_t>& pids) {
-  return {pids.begin(), pids.end()};
-}
+inline std::vector<WatchedProcess> Watch(const std::vector<pid_t>& pids) { return {pids.begin(), pids.end()}; }
 
 class LaunchTest : public ::testing::Test {
  protected:

@@ -226,6 +226,14 @@ TEST(StatusTest, AClientWithAnotherTokenLearnsNothing) {
   }
 }
 
+// A program may have ops of its own, which `cohort status` does not know.
+TEST(StatusTest, TasksThatKnowOtherOpsAnswer) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  OpRegistry::Global().Register(OpDef("AnOpThatTheTasksDoNotKnow"));  // the tasks have hashed the ops already
+  StatusClient client(AddressOf(cluster, "worker", 0), ClientOptions());
+  for (const TaskReport& task : client.Ask().tasks) EXPECT_EQ(task.answer, Answer::kStatus) << task.why_not;
+}
+
 TEST(StatusTest, TheDumpOfATask) {
   LocalCluster cluster({{"ps", 1}, {"worker", 1}});
   StatusClient client(AddressOf(cluster, "worker", 0), ClientOptions());

@@ -27,7 +27,7 @@ std::shared_ptr<ClusterNode> MakeStatusNode(const ClusterSpec& cluster, const St
   transport.allow_insecure = options.allow_insecure;
   transport.share_memory = false;
   transport.tls = FindTlsFiles({}, "client", 0);
-  auto node = MakeClientNode("grpc", transport);
+  auto node = MakeClientNode("grpc", transport, /*asks_only=*/true);
   node->peers().set_cluster(cluster);
   return node;
 }
