@@ -177,8 +177,8 @@ class _Injection:
         self._await_replacement()
 
     def _hang(self):
-        """The process of a hung task answers the launcher, which does not replace it. So this plays the operator, who reads
-        the log and kills the task that it names."""
+        """A task that hangs in a step is named, and the launcher replaces it. Nobody sees a task that hangs between two
+        steps, where its code may do what it likes. So the run plays the operator, who kills that one."""
         self._begin()
         self.job.hang_file.write_text(self.task)
         if not self.job.wait_for(lambda: self.job.find("^hangs$", self.at), RECOVERY_LIMIT):
@@ -194,8 +194,17 @@ class _Injection:
     def _torn(self):
         """The chief stands still while its newest checkpoint is damaged, so that it makes no other one before the kill."""
         chief = self.job.pid("worker/0")
-        processes.send(chief, signal.SIGSTOP)
-        processes.wait_until(lambda: processes.state_of(chief) == "T", 10)
+
+        def stopped_between_saves():
+            processes.send(chief, signal.SIGSTOP)
+            processes.wait_until(lambda: processes.state_of(chief) == "T", 10)
+            if checkpoints.newest(self.job):
+                return True
+            processes.send(chief, signal.SIGCONT)  # it was just giving the newest backup its name
+            return False
+
+        if not processes.wait_until(stopped_between_saves, 30):
+            raise Failed("the chief made no checkpoint")
         self._note(checkpoints.damage(self.job, self.fault.random()))
         self._begin()
         if self.task == "launcher":
