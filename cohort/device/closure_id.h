@@ -21,14 +21,17 @@ struct COHORT_EXPORT ClosureId {
   friend bool operator==(const ClosureId&, const ClosureId&) = default;
 };
 
-// The number of a step in its session, the closure of which it is an attempt, if it is one, and the object that
-// collects what its nodes did, if the step is traced.
+// The number of a step in its session, the closure of which it is an attempt, if it is one, the object that collects
+// what its nodes did, if the step is traced, and whether the task repeats the step.
 struct COHORT_EXPORT StepStart {
   StepStart(int64_t number, ClosureId closure = {}, std::shared_ptr<StepTrace> trace = nullptr)  // NOLINT: implicit
       : number(number), closure(closure), trace(std::move(trace)) {}
   int64_t number;
   ClosureId closure;
   std::shared_ptr<StepTrace> trace;  // null: the step is not traced
+  // The task runs the step again each time it has ended, until it fails. All its runs have the one number. Requires:
+  // the step is not traced, is of no closure, and has no arguments, no results and no edges between partitions.
+  bool repeat = false;
 };
 
 }  // namespace cohort

@@ -49,8 +49,9 @@ struct COHORT_EXPORT UpdateRecord {
 struct COHORT_EXPORT UpdateSet {
   int64_t position = 0;  // 1, 2, 3... in the order in which the sets of the task were applied
   StepOrigin origin;     // the session of the step; empty if a test has run a plan without a session
-  // The number of the step in the session `origin`. All sets of one step have the same number. If the client starts
-  // each step of the session only after the step before has ended, a later set never has a smaller number.
+  // The number of the step in the session `origin`. All sets of one step have the same number, also those of all runs
+  // of a step that its task repeats (RunOptions::repeat_on_task). If the client starts each step of the session only
+  // after the step before has ended, a later set never has a smaller number.
   int64_t sequence = 0;
   std::string device_name;   // "/job:ps/replica:0/task:0/device:CPU:0"
   Device* device = nullptr;  // its CopyToHost reads inputs that lie in its memory; lives until the task ends

@@ -144,9 +144,15 @@ StepLimits Master::LimitsOf(const RunOptions& options) const {
   return {options.timeout.count() > 0 ? options.timeout : config_.operation_timeout, config_.late_step};
 }
 
+bool Master::Repeats(const PreparedSignature& prepared, const RunOptions& options, bool traced) const {
+  return options.repeat_on_task && prepared.can_repeat && !traced && !options.closure.valid() &&
+         LimitsOf(options).timeout.count() == 0;
+}
+
 std::shared_ptr<StepCall> Master::MakeCall(const PreparedSignature& prepared, const StepStart& step,
                                            const RunOptions& options, StepCall::Done done) const {
-  return std::make_shared<StepCall>(prepared, step, LimitsOf(options), std::move(done));
+  const StepLimits limits = step.repeat ? StepLimits() : LimitsOf(options);  // it is not late, however long it runs
+  return std::make_shared<StepCall>(prepared, step, limits, std::move(done));
 }
 
 Status Master::Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const {
@@ -159,6 +165,11 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
                                     const RunOptions& options, const std::shared_ptr<StepTrace>& trace) {
   CheckOpen();
   CheckFeeds(prepared, feeds);
+  if (options.repeat_on_task) {
+    throw InvalidArgumentError(
+        "[session] expected RunOptions::repeat_on_task only with RunAsync, because Run waits for the end; got it with "
+        "Run");
+  }
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
   const bool has_timeout = LimitsOf(options).timeout.count() > 0;
   try {
@@ -194,7 +205,9 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   auto ended = [this, &prepared, step, done = std::move(done)](const Status& status, std::vector<Tensor> results) {
     done(status.ok() ? status : Failed(prepared, step, status), std::move(results));
   };
-  const auto call = MakeCall(prepared, {step, options.closure, trace}, options, std::move(ended));
+  StepStart start{step, options.closure, trace};
+  start.repeat = Repeats(prepared, options, trace != nullptr);
+  const auto call = MakeCall(prepared, start, options, std::move(ended));
   watch_.Add(call);
   call->Start(feeds, Executor::Mode::kDevice);
 }

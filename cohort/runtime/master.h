@@ -78,6 +78,8 @@ class Master {
   // kOutOfRange, which is the end of the data, returns `status` itself and dumps nothing.
   Status Failed(const PreparedSignature& prepared, int64_t step, const Status& status) const;
   StepLimits LimitsOf(const RunOptions& options) const;
+  // Returns whether the task repeats the step by itself, if RunAsync starts it with these options.
+  bool Repeats(const PreparedSignature& prepared, const RunOptions& options, bool traced) const;
   std::shared_ptr<StepCall> MakeCall(const PreparedSignature& prepared, const StepStart& step,
                                      const RunOptions& options, StepCall::Done done) const;
 

@@ -31,6 +31,9 @@ class PreparedSignature {
   // The executable of the only part. Empty if there are several parts, if the part cannot run on the calling thread
   // (Executable::runs_inline), or if its results are not exactly the fetches in order.
   std::weak_ptr<Executable> inline_part;
+  // Whether a task can repeat the steps by itself (RunOptions::repeat_on_task): there is one partition, and there are
+  // no feeds and no fetches.
+  bool can_repeat = false;
   bool calls_functions = false;  // the graph calls functions, which may have loops that run long
   // Writes the signature's graphs to files when a step has failed, if the user wants it (COHORT_DUMP_GRAPHS).
   std::shared_ptr<GraphDump> dump = std::make_shared<GraphDump>();

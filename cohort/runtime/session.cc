@@ -107,6 +107,7 @@ void Session::RunAsync(RunRequest request, RunDone done) {
         done(status, std::move(results));
       });
   if (interceptor != nullptr) {
+    kept->options.repeat_on_task = false;  // it sees each run
     try {
       interceptor->BeforeRun(kept.get());
     } catch (...) {

@@ -76,6 +76,12 @@ struct COHORT_EXPORT RunOptions {
   // ClusterCoordinator sets it.
   ClosureId closure = {};
   TraceLevel trace_level = TraceLevel::kNoTrace;
+  // Only for RunAsync. If all nodes of the run are on one device, and the run has no feeds and no fetches, the task of
+  // the device makes the run again each time it has ended, without a message to or from the session. `done` then gets
+  // the error of the run that fails or is cancelled. SessionConfig::late_step does not hold for these runs. In all
+  // other cases there is one run, and `done` gets OK when it has ended: if the run has a time limit, is of a closure or
+  // is traced, or if the session has an interceptor. Run throws InvalidArgumentError.
+  bool repeat_on_task = false;
 };
 
 using FeedList = std::vector<std::pair<Output, Tensor>>;

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,9 +41,13 @@ class WaitForCancel final : public AsyncOpKernel {
   }
 };
 
+// How often SessionLimitedRuns may still run, and how often it has run.
+std::atomic<int> runs_left{0};
+std::atomic<int> runs_made{0};
+
 const bool kAsyncOpsRegistered = [] {
   testing::RegisterForDeviceKinds();
-  for (const char* op : {"SessionHold", "SessionWaitForCancel", "SessionEndOfInput"}) {
+  for (const char* op : {"SessionHold", "SessionWaitForCancel", "SessionEndOfInput", "SessionLimitedRuns"}) {
     OpRegistry::Global().Register(OpDef(op).Input("x: float32").Output("y: float32").ShapeRule([](ShapeContext& c) {
       return std::vector<Shape>{c.input(0)};
     }));
@@ -49,6 +55,11 @@ const bool kAsyncOpsRegistered = [] {
   KernelRegistry::Global().Register<testing::HoldingKernel<HeldRuns>>("SessionHold", "CPU");
   KernelRegistry::Global().RegisterFn("SessionEndOfInput", "CPU",
                                       [](KernelContext&) { throw OutOfRangeError("the input ends"); });
+  KernelRegistry::Global().RegisterFn("SessionLimitedRuns", "CPU", [](KernelContext& ctx) {
+    if (runs_left.fetch_sub(1) <= 0) throw OutOfRangeError("the runs are used up");
+    ++runs_made;
+    ctx.SetOutput(0, ctx.input(0));
+  });
   KernelRegistry::Global().Register<WaitForCancel>("SessionWaitForCancel", "CPU");
   RegisterTestKernels(KernelRegistry::Global());
   return true;
@@ -156,6 +167,59 @@ TEST_P(SessionAsyncTest, UpdatesOfManyRunsAreAllApplied) {
   for (int i = 0; i < 50; ++i) runs.push_back(Start(session, {{}, {}, {add}}));
   for (auto& run : runs) Await(run).status.ThrowIfError();
   EXPECT_EQ(session.Run(v.value()).scalar<float>(), 50.0f);
+}
+
+// A thousand runs that never wait would also show if each run made the stack deeper.
+TEST_P(SessionAsyncTest, ATaskRepeatsARunUntilItFails) {
+  testing::GraphOnDevice on(device());
+  const Output y = on.graph.Op("SessionLimitedRuns").Input(ops::Const(on.graph, 1.0f)).Finish1();
+  Session session(on.graph, "", config());
+  runs_left = 1000;
+  runs_made = 0;
+  auto repeated = Start(session, {{}, {}, {y.node}, {.repeat_on_task = true}});
+  const Status end = Await(repeated).status;
+  EXPECT_EQ(end.code(), Code::kOutOfRange);
+  EXPECT_THAT(end.message(), HasSubstr("the runs are used up"));
+  EXPECT_EQ(runs_made, 1000);
+}
+
+TEST_P(SessionAsyncTest, ARepeatedRunEndsWhenItIsCancelledAndWithItsSession) {
+  for (const bool close : {false, true}) {
+    testing::GraphOnDevice on(device());
+    const Output y = on.graph.Op("SessionLimitedRuns").Input(ops::Const(on.graph, 1.0f)).Finish1();
+    Session session(on.graph, "", config());
+    runs_left = 2'000'000'000;
+    runs_made = 0;
+    auto repeated = Start(session, {{}, {}, {y.node}, {.repeat_on_task = true}});
+    while (runs_made < 3) std::this_thread::yield();
+    close ? session.Close() : session.CancelRuns(Status(Code::kUnavailable, "not any more"));
+    EXPECT_EQ(Await(repeated).status.code(), close ? Code::kCancelled : Code::kUnavailable);
+    session.Close();
+    const int made = runs_made;
+    std::this_thread::yield();
+    EXPECT_EQ(runs_made, made);
+  }
+}
+
+TEST_P(SessionAsyncTest, ARunThatOneTaskCannotRepeatByItselfIsMadeOnce) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output fed = on.graph.Op("SessionLimitedRuns").Input(x).Finish1();
+  const Output y = on.graph.Op("SessionLimitedRuns").Input(ops::Const(on.graph, 1.0f)).Finish1();
+  Session session(on.graph, "", config());
+  runs_left = 2'000'000'000;
+  runs_made = 0;
+  auto fetches = Start(session, {{}, {y}, {}, {.repeat_on_task = true}});
+  Await(fetches).status.ThrowIfError();
+  auto feeds = Start(session, {{{x, Tensor::Scalar(1.0f)}}, {}, {fed.node}, {.repeat_on_task = true}});
+  Await(feeds).status.ThrowIfError();
+  auto timeout = Start(session, {{}, {}, {y.node}, {.timeout = std::chrono::minutes(1), .repeat_on_task = true}});
+  Await(timeout).status.ThrowIfError();
+  auto traced = Start(session, {{}, {}, {y.node}, {.trace_level = TraceLevel::kFullTrace, .repeat_on_task = true}});
+  Await(traced).status.ThrowIfError();
+  EXPECT_EQ(runs_made, 4);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { session.Run({}, {}, {y.node}, {.repeat_on_task = true}); }),
+              HasSubstr("repeat_on_task only with RunAsync"));
 }
 
 TEST_P(SessionAsyncTest, ResultsAreAskedByOutput) {

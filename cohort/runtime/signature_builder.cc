@@ -182,6 +182,8 @@ void SignatureBuilder::RegisterParts(Placed placed, PreparedSignature& prepared)
 
   PartitionedGraph cut = PartitionByDevice(*placed.graph, placed.device_of_node);
   for (const Partition& partition : cut.partitions) prepared.dump->Keep(partition.device, *partition.graph);
+  prepared.can_repeat =
+      cut.partitions.size() == 1 && prepared.signature.feeds.empty() && prepared.signature.fetches.empty();
   const TaskNumbers tasks = NumberTasks(cut);
   std::vector<EdgeRoute> routes;
   for (const CrossingEdge& edge : cut.edges) {

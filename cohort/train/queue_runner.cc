@@ -8,8 +8,9 @@
 namespace cohort::train {
 namespace {
 
-// The runs of one op. A run may end while RunAsync, which has started it, is still on the stack. Then this RunAsync's
-// caller starts the next run, so that the stack does not grow.
+// The runs of one op. If the op is on one device, its task repeats it, and there is one RunAsync. Otherwise a run may
+// end while RunAsync, which has started it, is still on the stack. Then this RunAsync's caller starts the next run, so
+// that the stack does not grow.
 class Repetition : public std::enable_shared_from_this<Repetition> {
  public:
   Repetition(Session& session, Node* op, std::function<void(const Status&)> on_end)
@@ -18,7 +19,7 @@ class Repetition : public std::enable_shared_from_this<Repetition> {
   void Go() {
     for (;;) {
       state_.store(State::kStarting);
-      session_.RunAsync({{}, {}, {op_}, {}},
+      session_.RunAsync({{}, {}, {op_}, {.repeat_on_task = true}},
                         [self = shared_from_this()](const Status& status, const RunResults&) { self->OnDone(status); });
       State starting = State::kStarting;
       if (state_.compare_exchange_strong(starting, State::kRunning)) return;

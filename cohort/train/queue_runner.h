@@ -15,10 +15,11 @@
 namespace cohort::train {
 
 // Runs `op` again and again until a run fails, and then calls `on_end` once with the error. Each run begins when the
-// one before has ended, on the thread that has ended it. The first run begins on the calling thread; so `op` should be
-// one that soon has to wait, or this function does not return. The session need not be told to stop: when it closes,
-// the run fails, and `on_end` has returned when Session::Close returns. `on_end` must not wait and must not throw, but
-// may start runs of the session.
+// one before has ended, on the thread that has ended it. If all of `op` is on one device, the device's task begins the
+// runs by itself, and the session sends and gets no messages about them (RunOptions::repeat_on_task). If not, the first
+// run begins on the calling thread; so `op` should then be one that soon has to wait, or this function does not return.
+// The session need not be told to stop: when it closes, the run fails, and `on_end` has returned when Session::Close
+// returns. `on_end` must not wait and must not throw, but may start runs of the session.
 COHORT_EXPORT void RepeatOp(Session& session, Node* op, std::function<void(const Status&)> on_end);
 
 // Fills a queue: runs the enqueue ops, each again and again, while a session is open. The program owns it. Start may be

@@ -10,8 +10,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/server_directory.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
@@ -145,6 +148,33 @@ TEST(SyncReplicasTest, AStepHasNoMessagesThatItDoesNotNeed) {
     }
     EXPECT_EQ(applied, 1);
   }
+}
+
+// The loop of the chief is one step of the parameter server, which repeats it. So no update needs a message of the
+// chief.
+TEST(SyncReplicasTest, TheChiefSendsNothingForAnUpdate) {
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}});
+  SyncWorker chief(&cluster, 0, {.replicas_to_aggregate = 1});
+  chief.Open();
+  const auto node = ServerDirectory::Global().Find(cluster.target("ps", 0));
+  // Waits until the parameter server runs one step only, and returns the number of that step.
+  const auto loop = [&node] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (;;) {
+      const std::vector<RunningStep> running = node->local_task()->RunningSteps();
+      if (running.size() == 1) return running.front().step;
+      if (std::chrono::steady_clock::now() > deadline) return int64_t{-1};
+      std::this_thread::yield();
+    }
+  };
+  const int64_t before = loop();
+  EXPECT_GT(before, 0);
+  const int64_t steps = node->local_task()->num_steps();
+  for (int i = 0; i < 5; ++i) chief.Step(1);
+  EXPECT_EQ(chief.value_of_w(), -kSyncRate * 5);
+  EXPECT_EQ(loop(), before);
+  EXPECT_GE(node->local_task()->num_steps(), steps + 5 + 4) << "an update counts as a step of the parameter server";
+  chief.session->Close();
 }
 
 TEST(SyncReplicasTest, ABackupWorkersGradientIsStale) {

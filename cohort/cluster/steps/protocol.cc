@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t kMaxCount = 1 << 24;  // the limit of each count in a header
 
+// The bits of the last number of a start.
+constexpr uint64_t kTraced = 1;
+constexpr uint64_t kRepeated = 2;
+
 Message Make(MessageKind kind, WireWriter& header, std::vector<Tensor> tensors = {}) {
   return {static_cast<uint16_t>(kind), header.Take(), std::move(tensors)};
 }
@@ -249,7 +253,7 @@ Message EncodeStartStep(const StepRef& ref, const StepStart& start, std::vector<
     out.Varint(static_cast<uint64_t>(closure.number));
     out.Varint(static_cast<uint64_t>(closure.lowest));
   }
-  out.Varint(start.trace != nullptr ? 1 : 0);
+  out.Varint((start.trace != nullptr ? kTraced : 0) | (start.repeat ? kRepeated : 0));
   return Make(MessageKind::kStartStep, out, std::move(args));
 }
 
@@ -262,7 +266,9 @@ StartStepMessage DecodeStartStep(const Message& message) {
     start.closure.number = static_cast<int64_t>(in.Varint(INT64_MAX));
     start.closure.lowest = static_cast<int64_t>(in.Varint(INT64_MAX));
   }
-  start.traced = in.Varint(1) == 1;
+  const uint64_t flags = in.Varint(kTraced | kRepeated);
+  start.traced = (flags & kTraced) != 0;
+  start.repeat = (flags & kRepeated) != 0;
   in.ExpectEnd();
   return start;
 }

@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 10;
+inline constexpr int32_t kProtocolVersion = 11;
 
 // The kinds of messages of the step protocol. Requests go from a master to a task, replies the other way. Two
 // exceptions: kValues go between tasks that run a step; kTrainingDone goes from the chief to every other task.
@@ -76,12 +76,13 @@ struct RegisteredReply {
 };
 RegisteredReply DecodeRegistered(const Message& message);
 
-// Of `start` the message has the closure, and whether the step is traced.
+// Of `start` the message has the closure, and whether the step is traced and repeated.
 Message EncodeStartStep(const StepRef& ref, const StepStart& start, std::vector<Tensor> args);
 struct StartStepMessage {
   StepRef ref;
   ClosureId closure;
   bool traced = false;
+  bool repeat = false;
 };
 StartStepMessage DecodeStartStep(const Message& message);
 // `stats` is empty if the step was not traced.

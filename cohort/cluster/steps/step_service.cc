@@ -311,8 +311,9 @@ std::unique_ptr<ValueSender> StepService::MakeSender(const ExecutableSpec& spec)
 void StepService::HandleStart(const std::shared_ptr<Connection>& connection, Message message) {
   const StartStepMessage start = DecodeStartStep(message);
   const auto trace = start.traced ? std::make_shared<StepTrace>() : nullptr;
-  local_->StartStep(start.ref.key, {start.ref.step, start.closure, trace}, std::move(message.tensors),
-                    Executor::Mode::kNetwork,
+  StepStart step{start.ref.step, start.closure, trace};
+  step.repeat = start.repeat;
+  local_->StartStep(start.ref.key, step, std::move(message.tensors), Executor::Mode::kNetwork,
                     [connection, ref = start.ref, trace](const Status& status, std::vector<Tensor> rets) {
                       const StepStats stats = trace != nullptr ? trace->Take() : StepStats();
                       SendStepDone(*connection, ref, status, std::move(rets), stats);

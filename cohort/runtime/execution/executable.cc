@@ -20,6 +20,7 @@ struct Executable::Step {
 
   int64_t id = 0;
   bool started = false;
+  bool repeat = false;
   std::vector<Tensor> args;
   std::vector<Tensor> rets;
   CancellationManager cancellation;
@@ -144,25 +145,45 @@ void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Exe
   step->info.closure = start.closure;
   step->trace = start.trace;
   step->info.trace = step->trace.get();
-  step->partitions_left = static_cast<int>(executors_.size()) + 1;
+  step->repeat = start.repeat;
   {
     MutexLock lock(step->mu);
     step->status = step->cancellation.status();
     cancelled = step->status;
   }
-  if (cancelled.ok()) {
-    // All but the first one on their devices' threads; the first one here, last, because it may run to its end.
-    for (size_t i = executors_.size(); i-- > 0;) {
-      executors_[i]->RunAsync(step->info, i == 0 ? mode : Executor::Mode::kDevice,
-                              [this, step](const Status& status) { PartitionDone(step, status); });
-    }
-  } else {
-    step->partitions_left = 1;
-  }
-  PartitionDone(step, Status());
+  cancelled.ok() ? RunPartitions(step, mode) : EndStep(step);
 }
 
-void Executable::PartitionDone(Step* step, const Status& status) {
+void Executable::RunPartitions(Step* step, Executor::Mode mode) {
+  for (Executor::Mode now = mode;; now = Executor::Mode::kDevice) {
+    step->partitions_left = static_cast<int>(executors_.size()) + 1;
+    // All but the first one on their devices' threads; the first one here, last, because it may run to its end.
+    for (size_t i = executors_.size(); i-- > 0;) {
+      executors_[i]->RunAsync(step->info, i == 0 ? now : Executor::Mode::kDevice,
+                              [this, step, mode](const Status& status) {
+                                if (!PartitionDone(step, status)) return;
+                                RunsAgain(step) ? RunPartitions(step, mode) : EndStep(step);
+                              });
+    }
+    if (!PartitionDone(step, Status())) return;
+    if (!RunsAgain(step)) return EndStep(step);
+    // A step that did not wait goes on with the compute thread, because this thread may serve the network.
+  }
+}
+
+bool Executable::RunsAgain(Step* step) {
+  if (!step->repeat) return false;
+  {
+    MutexLock lock(step->mu);
+    if (step->status.ok()) step->status = step->cancellation.status();
+    if (!step->status.ok()) return false;
+  }
+  MutexLock lock(mu_);
+  ++ended_steps_;
+  return true;
+}
+
+bool Executable::PartitionDone(Step* step, const Status& status) {
   if (!status.ok()) {
     bool first;
     {
@@ -172,7 +193,7 @@ void Executable::PartitionDone(Step* step, const Status& status) {
     }
     if (first) CancelOne(*step, status);
   }
-  if (step->partitions_left.fetch_sub(1) == 1) EndStep(step);
+  return step->partitions_left.fetch_sub(1) == 1;
 }
 
 void Executable::EndStep(Step* step) {

@@ -63,7 +63,9 @@ class Executable {
 
   // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError if
   // the number of args is wrong, and AlreadyExistsError if a step of this number is running. If it throws, it does not
-  // call `done`.
+  // call `done`. If `start.repeat`, runs the step again each time it has ended without an error, until it fails or is
+  // cancelled, and then calls `done`. Requires: only a step without arguments and results is repeated, and only if
+  // there is one partition and no edge.
   void StartStep(const StepStart& start, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
   // Returns whether RunInline can run the steps. It can if there is one partition, no edge to or from another
   // partition, and no kernel that waits.
@@ -107,7 +109,12 @@ class Executable {
   void RetireStep(Step* step) COHORT_REQUIRES(mu_);
   // Tells the resources of the task that the step, which still runs, has failed.
   void TellFailure(int64_t step);
-  void PartitionDone(Step* step, const Status& status);
+  // Starts all partitions of a step that was made ready. If the step ends at once and is repeated, starts it again.
+  void RunPartitions(Step* step, Executor::Mode mode);
+  // Returns whether the step's last partition has ended. Then the caller must end the step, or run it again.
+  static bool PartitionDone(Step* step, const Status& status);
+  // Returns whether the step, which has ended, is to run again. If not, the caller must end the step.
+  bool RunsAgain(Step* step) COHORT_EXCLUDES(mu_);
   void EndStep(Step* step);
   static void CancelOne(Step& step, const Status& why);
   RunningOperation OperationOf(const RunLook::Doing& doing, const std::string& device) const;
