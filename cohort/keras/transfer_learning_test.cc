@@ -25,7 +25,7 @@ std::vector<Floats> Values(const std::vector<Tensor>& tensors) {
   return values;
 }
 
-void Train(Model model, int64_t outputs, int steps = 3) {
+void TrainOutputs(Model model, int64_t outputs, int steps = 3) {
   for (int i = 0; i < steps; ++i) {
     model.TrainOnBatch({Counting(Shape{8, 3}, -1, 0.125f), Counting(Shape{8, outputs}, 1, -0.25f)});
   }
@@ -41,7 +41,7 @@ Sequential Base() {
                    Dense(2, {.name = "head"})},
                   {.name = "base", .seed = 5});
   base.Compile(kCompiled);
-  Train(base, 2);
+  TrainOutputs(base, 2);
   return base;
 }
 
@@ -98,7 +98,7 @@ TEST(ModelLayerTest, AFurtherModelBeginsWithCopiesAndGoesItsOwnWay) {
   EXPECT_EQ(Values(model.GetLayer("norm").GetWeights()), Values(base.GetLayer("norm").GetWeights()));
   const std::vector<Floats> before = Values(base.GetWeights());
   model.Compile(kCompiled);
-  Train(model, 5);
+  TrainOutputs(model, 5);
   EXPECT_NE(Values(model.GetLayer("features").GetWeights()), Values(base.GetLayer("features").GetWeights()));
   EXPECT_EQ(Values(base.GetWeights()), before) << "two models share no variables";
 }
@@ -116,7 +116,7 @@ TEST(ModelLayerTest, TheBaseMayBeGoneBeforeTheFurtherModelIsUsed) {
 TEST(ModelLayerTest, AThirdModelHasTheWeightsOfTheSecond) {
   Model second = Continued(Base());
   second.Compile(kCompiled);
-  Train(second, 5);
+  TrainOutputs(second, 5);
   const Model third(second.inputs(), {Dense(1)(second.GetLayer("new_head").output())});
   for (const char* layer : {"wide", "norm", "features", "new_head"}) {
     EXPECT_EQ(Values(third.GetLayer(layer).GetWeights()), Values(second.GetLayer(layer).GetWeights())) << layer;
@@ -184,7 +184,7 @@ TEST_F(TransferLearningTest, AFrozenBaseStaysBitForBitAndTheHeadLearns) {
   EXPECT_THAT(loaded.TrainableWeightNames(), ElementsAre("new_head/kernel", "new_head/bias"));
   EXPECT_TRUE(loaded.trainable());
   EXPECT_FALSE(loaded.GetLayer("norm").trainable());
-  Train(loaded, 5);
+  TrainOutputs(loaded, 5);
   const std::vector<Floats> more = Values(loaded.GetWeights());
   for (size_t i = 0; i + 2 < more.size(); ++i) EXPECT_EQ(more[i], before[i]) << loaded.WeightNames()[i];
   EXPECT_NE(more.back(), after.back());
@@ -222,19 +222,19 @@ TEST(FreezeTest, TheNextCompileObeysAndUntilThenFitWarns) {
   base.GetLayer("wide").SetTrainable(false);
   const Floats wide = Values(base.GetLayer("wide").GetWeights())[0];
   ::testing::internal::CaptureStderr();
-  Train(base, 2, 1);
-  Train(base, 2, 1);
+  TrainOutputs(base, 2, 1);
+  TrainOutputs(base, 2, 1);
   const std::string warnings = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(warnings, HasSubstr("layers of model 'base' were frozen or freed since it was first fitted"));
   EXPECT_EQ(warnings.find("frozen or freed"), warnings.rfind("frozen or freed")) << "warned once";
   EXPECT_NE(Values(base.GetLayer("wide").GetWeights())[0], wide);
   base.Compile(kCompiled);
   const Floats frozen = Values(base.GetLayer("wide").GetWeights())[0];
-  Train(base, 2);
+  TrainOutputs(base, 2);
   EXPECT_EQ(Values(base.GetLayer("wide").GetWeights())[0], frozen);
   base.GetLayer("wide").SetTrainable(true);
   base.Compile(kCompiled);
-  Train(base, 2);
+  TrainOutputs(base, 2);
   EXPECT_NE(Values(base.GetLayer("wide").GetWeights())[0], frozen);
 }
 
@@ -253,10 +253,10 @@ TEST(FreezeTest, FitWarnsOfALayerInsideOfALayerToo) {
   const LayerRef inner = Dense(2);
   Sequential model({Input(Shape{3}), MakeLayer<Wrapped>(inner)});
   model.Compile(kCompiled);
-  Train(model, 2, 1);
+  TrainOutputs(model, 2, 1);
   inner.SetTrainable(false);
   ::testing::internal::CaptureStderr();
-  Train(model, 2, 1);
+  TrainOutputs(model, 2, 1);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("were frozen or freed"));
 }
 
