@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "cohort/backends/cpu/cpu_backend.h"
+#include "cohort/backends/cuda/registration.h"
 
 namespace cohort {
 namespace {
@@ -19,6 +20,7 @@ void RegisterBackends() {
   std::call_once(once, [] {
     Add(CpuBackend::Get());
     AddShortDeviceType("GPU");  // a name of TensorFlow's; soft placement may replace it
+    cuda::RegisterCudaBackend();
   });
 }
 

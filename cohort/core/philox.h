@@ -50,6 +50,9 @@ class Philox {
     return x;
   }
 
+  const Result& counter() const { return counter_; }
+  const Key& key() const { return key_; }
+
   // Advances the counter as `count` calls of operator() do.
   void Skip(uint64_t count) {
     const uint64_t low = (uint64_t{counter_[1]} << 32 | counter_[0]) + count;

@@ -64,7 +64,8 @@ std::vector<std::unique_ptr<Device>> BackendRegistry::MakeDevices(const DeviceNa
   std::vector<std::unique_ptr<Device>> devices;
   for (const auto& [type, backend] : backends_) {
     if (count_of(type) <= 0) continue;
-    auto more = backend->MakeDevices({task, count_of(type), threads, resources, config_.Visible(type)});
+    auto more =
+        backend->MakeDevices({task, count_of(type), threads, resources, config_.Visible(type), config_.Logical(type)});
     std::move(more.begin(), more.end(), std::back_inserter(devices));
   }
   return devices;

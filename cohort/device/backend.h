@@ -23,6 +23,9 @@ struct DeviceRequest {
   // The visible physical devices of the type, in order. The new logical devices share them. Empty if the config
   // (config::DeviceConfig) lists no physical device of the type.
   std::vector<config::PhysicalDevice> physical = {};
+  // What the config says for each logical device of the type, in order. `count` may differ, because a session's
+  // device_count goes before the config.
+  std::vector<config::LogicalSetting> logical = {};
 };
 
 // A node that may become a part of a chain, and what a backend needs to put the node into one kernel with its

@@ -67,7 +67,7 @@ TEST(DeviceConfigTest, DevicesThatThereAreNot) {
 }
 
 // A guide's loop over the GPUs runs on a build without them; for the CPU TensorFlow throws as well.
-TEST(DeviceConfigTest, OnlyAGpusMemoryGrows) {
+TEST(DeviceConfigTest, OnlyMemoryOfItsOwnGrows) {
   DeviceConfig config;
   for (const PhysicalDevice& gpu : config.ListPhysical("GPU")) config.SetMemoryGrowth(gpu, true);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { config.SetMemoryGrowth(kCpu, true); }),
@@ -97,6 +97,72 @@ TEST(DeviceConfigTest, OnlyVisibleDevicesAreListedAndCounted) {
               HasSubstr("expected devices of type CARD; got /physical_device:CPU:0"));
   EXPECT_THAT(config.ListLogical(""),
               ElementsAre(LogicalDevice{"/device:CPU:0", "CPU"}, LogicalDevice{"/device:CARD:0", "CARD"}));
+}
+
+TEST(DeviceConfigTest, ReplicasRunOnVisibleDevicesOfAnotherTypeThanTheHosts) {
+  DeviceConfig config;
+  EXPECT_EQ(config.ReplicaType(), "CPU");
+  config.AddPhysical({"/physical_device:GPU:0", "GPU"});
+  EXPECT_EQ(config.ReplicaType(), "GPU");
+  config.SetVisible({}, "GPU");
+  EXPECT_EQ(config.ReplicaType(), "CPU");
+}
+
+TEST(PhysicalDeviceListTest, APositionBehindTheLastIsAnErrorThatListsTheDevices) {
+  const PhysicalDevice gpu = {"/physical_device:GPU:0", "GPU"};
+  const PhysicalDeviceList gpus({gpu}, "GPU");
+  EXPECT_EQ(gpus[0], gpu);
+  EXPECT_EQ(gpus.at(0), gpu);
+  EXPECT_EQ(MessageOf<InvalidArgumentError>([&] { (void)gpus[1]; }),
+            "[config] expected the number of a device of type GPU, from 0 on; got 1; this machine has "
+            "/physical_device:GPU:0");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { (void)PhysicalDeviceList({}, "GPU").at(0); }),
+              HasSubstr("this machine has no device of type GPU"));
+}
+
+TEST(DeviceConfigTest, SourcesAreAskedAtTheFirstUse) {
+  DeviceConfig config;
+  int asked = 0;
+  config.AddSource([&asked] {
+    ++asked;
+    return std::vector<std::pair<PhysicalDevice, DeviceDetails>>{{kCards[0], {"Card", {9, 0}, 1 << 30}}};
+  });
+  EXPECT_EQ(asked, 0);
+  config.Fix("the first session");
+  EXPECT_EQ(config.Count("CARD"), 1);
+  EXPECT_THAT(config.ListPhysical("CARD"), ElementsAre(kCards[0]));
+  EXPECT_EQ(config.Details(kCards[0]), (DeviceDetails{"Card", {9, 0}, 1 << 30}));
+  EXPECT_EQ(config.Details(kCpu), DeviceDetails());
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(DeviceConfigTest, LogicalDevicesHaveLimitsOfTheirMemory) {
+  DeviceConfig config;
+  config.AddPhysical(kCards[0], {"Card", {9, 0}, int64_t{1} << 30});
+  config.AddPhysical(kCards[1], {"Card", {9, 0}, int64_t{1} << 30});
+  const auto limits = [&](std::vector<LogicalDeviceConfiguration> logical) { config.SetLogical(kCards[0], logical); };
+  limits({{100}, {0}, {200}});
+  config.SetMemoryGrowth(kCards[1], false);
+  const std::vector<LogicalSetting> settings = config.Logical("CARD");
+  ASSERT_EQ(settings.size(), 4u);
+  EXPECT_EQ(settings[0].memory_limit, int64_t{100} << 20);
+  EXPECT_EQ(settings[1].memory_limit, 0);
+  EXPECT_EQ(settings[2].memory_limit, int64_t{200} << 20);
+  EXPECT_TRUE(settings[2].memory_growth);
+  EXPECT_EQ(settings[3].physical, kCards[1]);
+  EXPECT_FALSE(settings[3].memory_growth);
+  EXPECT_EQ(config.Count("CARD"), 4);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                limits({{1000}, {25}});
+              }),
+              AllOf(HasSubstr("at most the 1024 MB"), HasSubstr("got 25 MB after 1000 MB")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { limits({{-1}}); }), HasSubstr("got -1 MB"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { limits({}); }), HasSubstr("got none"));
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { config.SetLogical(kCpu, std::vector<LogicalDeviceConfiguration>{{5}}); }),
+      HasSubstr("whose memory is the host's"));
+  config.SetLogical(kCards[0], 2);
+  EXPECT_EQ(config.Count("CARD"), 3);
 }
 
 // A type of its own, whose devices remember which physical ones they were made for.

@@ -2,12 +2,26 @@
 // function first checks that nothing has used devices yet (Fix).
 #include "cohort/device/logical_devices.h"
 
+#include <atomic>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/device/device_config.h"
 
 namespace cohort::config {
 
-std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type) {
-  return DeviceConfig::Global().ListPhysical(device_type);
+const PhysicalDevice& PhysicalDeviceList::operator[](size_t i) const {
+  if (i < size()) return data()[i];
+  std::vector<std::string> names;
+  for (const PhysicalDevice& device : *this) names.push_back(device.name);
+  const std::string of_type = device_type_.empty() ? "" : StrCat(" of type ", device_type_);
+  throw InvalidArgumentError(StrCat("[config] expected the number of a device", of_type, ", from 0 on; got ", i,
+                                    "; this machine has ",
+                                    names.empty() ? StrCat("no device", of_type) : StrJoin(names, ", ")));
+}
+
+PhysicalDeviceList ListPhysicalDevices(const std::string& device_type) {
+  return {DeviceConfig::Global().ListPhysical(device_type), device_type};
 }
 std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type) {
   return DeviceConfig::Global().ListLogical(device_type);
@@ -16,8 +30,22 @@ void SetVisibleDevices(const std::vector<PhysicalDevice>& devices, const std::st
   DeviceConfig::Global().SetVisible(devices, device_type);
 }
 void SetLogicalDevices(const PhysicalDevice& device, int count) { DeviceConfig::Global().SetLogical(device, count); }
+void SetLogicalDeviceConfiguration(const PhysicalDevice& device,
+                                   const std::vector<LogicalDeviceConfiguration>& logical_devices) {
+  DeviceConfig::Global().SetLogical(device, logical_devices);
+}
+DeviceDetails GetDeviceDetails(const PhysicalDevice& device) { return DeviceConfig::Global().Details(device); }
 void SetMemoryGrowth(const PhysicalDevice& device, bool enable) {
   DeviceConfig::Global().SetMemoryGrowth(device, enable);
 }
+
+namespace {
+
+std::atomic<bool> tensor_float_32{true};
+
+}  // namespace
+
+void EnableTensorFloat32Execution(bool enabled) { tensor_float_32.store(enabled); }
+bool TensorFloat32ExecutionEnabled() { return tensor_float_32.load(); }
 
 }  // namespace cohort::config

@@ -5,7 +5,9 @@
 // session or server has that many logical devices of the type.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -25,9 +27,25 @@ struct COHORT_EXPORT LogicalDevice {
   friend bool operator==(const LogicalDevice&, const LogicalDevice&) = default;
 };
 
+// The devices that ListPhysicalDevices returns: a vector that checks positions. A program that asks for gpus[1] on a
+// machine with one GPU so learns which devices there are.
+class COHORT_EXPORT PhysicalDeviceList : public std::vector<PhysicalDevice> {
+ public:
+  // `device_type` is what was asked for, for errors.
+  PhysicalDeviceList(std::vector<PhysicalDevice> devices, std::string device_type)
+      : std::vector<PhysicalDevice>(std::move(devices)), device_type_(std::move(device_type)) {}
+  // Return device i. Throw InvalidArgumentError, which lists the devices, if there is none.
+  const PhysicalDevice& operator[](size_t i) const;
+  const PhysicalDevice& at(size_t i) const { return (*this)[i]; }
+
+ private:
+  std::string device_type_;
+};
+
 // Returns the devices of the machine, visible or not. `device_type` "" means all types. All processors of the machine
-// are one CPU. A build without GPUs lists no GPU.
-COHORT_EXPORT std::vector<PhysicalDevice> ListPhysicalDevices(const std::string& device_type = "");
+// are one CPU. GPUs are those that the driver lists, which the environment variable CUDA_VISIBLE_DEVICES limits; there
+// are none in a build without GPUs and on a machine without a driver. The first call looks for them.
+COHORT_EXPORT PhysicalDeviceList ListPhysicalDevices(const std::string& device_type = "");
 // Returns the logical devices of the visible physical devices; a device_count does not change the result. After this
 // call the Set functions throw FailedPreconditionError.
 COHORT_EXPORT std::vector<LogicalDevice> ListLogicalDevices(const std::string& device_type = "");
@@ -39,9 +57,36 @@ COHORT_EXPORT void SetVisibleDevices(const std::vector<PhysicalDevice>& devices,
 // Makes `count` logical devices share the physical device. Without this call a physical device has one logical device.
 // Throws InvalidArgumentError if `count` is less than 1 or the machine lacks the device.
 COHORT_EXPORT void SetLogicalDevices(const PhysicalDevice& device, int count);
-// Always throws: FailedPreconditionError after the first use of devices, before that InvalidArgumentError, because no
-// device of this build has memory that can grow. It exists for programs that call it, as in TensorFlow, for each device
-// in ListPhysicalDevices("GPU"), which is empty in a build without GPUs.
+// What one logical device may use of its physical device.
+struct COHORT_EXPORT LogicalDeviceConfiguration {
+  // In units of 2^20 bytes. 0: an equal share of the memory that the logical devices with a limit leave.
+  int64_t memory_limit = 0;
+};
+// Makes one logical device for each element share the physical device. A later call of this function or of
+// SetLogicalDevices replaces the earlier one. Throws InvalidArgumentError if there is no element, if a limit is
+// negative, if the machine lacks the device, or if a limit is set for a device whose memory is the host's.
+COHORT_EXPORT void SetLogicalDeviceConfiguration(const PhysicalDevice& device,
+                                                 const std::vector<LogicalDeviceConfiguration>& logical_devices);
+// Says how the device's memory is taken: bit by bit as it is needed, up to the limit (true, which is also what happens
+// without this call), or all of it at the first use (false, TensorFlow's default). Throws InvalidArgumentError for a
+// device whose memory is the host's, as the CPU's is, and if the machine lacks the device.
 COHORT_EXPORT void SetMemoryGrowth(const PhysicalDevice& device, bool enable);
+
+// What the machine tells about a physical device.
+struct COHORT_EXPORT DeviceDetails {
+  std::string device_name;             // "NVIDIA H100 80GB HBM3"; empty for the CPU
+  int compute_capability[2] = {0, 0};  // major and minor; 0 if the device has none
+  int64_t memory_bytes = 0;            // of a memory of its own, else 0
+  friend bool operator==(const DeviceDetails&, const DeviceDetails&) = default;
+};
+// Throws InvalidArgumentError if the machine lacks the device.
+COHORT_EXPORT DeviceDetails GetDeviceDetails(const PhysicalDevice& device);
+
+// Says whether devices that have TensorFloat-32 use it for matrix products and convolutions of float32. They then round
+// the factors to 10 bits of fraction, and are several times as fast. Other devices, such as the CPU, never round. It is
+// enabled at the start, as in TensorFlow. It may be called at any time: the call is for kernels that are enqueued
+// later. A step that a device has recorded keeps the setting with which it was recorded. Thread-safe.
+COHORT_EXPORT void EnableTensorFloat32Execution(bool enabled);
+COHORT_EXPORT bool TensorFloat32ExecutionEnabled();
 
 }  // namespace cohort::config

@@ -66,7 +66,7 @@ StrategyPtr MirroredOnCpus(int replicas) {
     throw InvalidArgumentError(
         StrCat("[distribute] expected a number of replicas from 1 to ", kMostReplicas, "; got ", replicas));
   }
-  return Mirrored(CpusOf("", replicas));
+  return Mirrored(DevicesOf("", kHostDeviceType, replicas));
 }
 
 }  // namespace cohort::distribute

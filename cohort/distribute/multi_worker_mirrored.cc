@@ -5,7 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/logical_devices.h"
+#include "cohort/device/device_config.h"
 #include "cohort/distribute/mirrored_variables.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/distribute/strategy_layouts.h"
@@ -38,17 +38,33 @@ std::vector<std::string> Workers(const ClusterSpec& cluster) {
   return tasks;
 }
 
-int ReplicasPerWorker(const MultiWorkerOptions& options) {
+// The devices of this process's replicas. Those of the other processes have the same type and number.
+struct Replicas {
+  std::string type;
+  int count = 0;
+};
+
+Replicas ReplicasPerWorker(const MultiWorkerOptions& options) {
   if (options.replicas_per_worker < 0 || options.replicas_per_worker > kMostReplicas) {
     throw InvalidArgumentError(StrCat("[distribute] expected replicas_per_worker from 0 to ", kMostReplicas, "; got ",
                                       options.replicas_per_worker));
   }
-  if (options.replicas_per_worker > 0) return options.replicas_per_worker;
-  return static_cast<int>(config::ListLogicalDevices(kHostDeviceType).size());
+  const std::string type = config::DeviceConfig::Global().ReplicaType();
+  if (options.replicas_per_worker > 0 && type == kHostDeviceType) return {type, options.replicas_per_worker};
+  const std::vector<config::LogicalDevice> devices = config::ListLogicalDevices(type);
+  const int most = static_cast<int>(devices.size());
+  if (options.replicas_per_worker <= most) {
+    return {type, options.replicas_per_worker > 0 ? options.replicas_per_worker : most};
+  }
+  std::vector<std::string> names;
+  for (const config::LogicalDevice& device : devices) names.push_back(device.name);
+  throw InvalidArgumentError(StrCat("[distribute] expected replicas_per_worker of at most ", most, "; got ",
+                                    options.replicas_per_worker, "; this process has the devices ",
+                                    StrJoin(names, ", "), " (config::SetLogicalDevices divides a device)"));
 }
 
-StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, int replicas) {
-  std::vector<std::string> devices = CpusOf("", replicas);
+StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, const Replicas& replicas) {
+  std::vector<std::string> devices = DevicesOf("", replicas.type, replicas.count);
   LogWarning("distribute", "MultiWorkerMirroredStrategy finds no other worker in TF_CONFIG and trains alone");
   LogInfo("distribute", "Single-worker MultiWorkerMirroredStrategy with local_devices = ", Quoted(devices),
           ", communication = ", ImplementationText(options.communication.implementation));
@@ -60,7 +76,7 @@ StrategyPtr AloneInItsCluster(const MultiWorkerOptions& options, int replicas) {
 }  // namespace
 
 StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
-  const int replicas = ReplicasPerWorker(options);
+  const Replicas replicas = ReplicasPerWorker(options);
   const ClusterSpec cluster = options.resolver.cluster_spec();
   if (cluster.empty()) return AloneInItsCluster(options, replicas);
   const std::optional<std::string> type = options.resolver.task_type();
@@ -78,17 +94,17 @@ StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options) {
   if (workers.size() == 1) return AloneInItsCluster(options, replicas);
 
   ServerOptions server = options.server;
-  int& cpus = server.config.device_count[kHostDeviceType];
-  cpus = std::max(cpus, replicas);
+  int& count = server.config.device_count[replicas.type];
+  count = std::max(count, replicas.count);
   StrategyLayout layout;
   layout.name = "MultiWorkerMirroredStrategy";
   layout.num_workers = static_cast<int>(workers.size());
   layout.worker = IdInCluster(cluster, *type, *id);
   layout.is_chief = layout.worker == 0;  // also if the cluster has no worker 0
   layout.communication = options.communication;
-  layout.devices = CpusOf(workers[static_cast<size_t>(layout.worker)], replicas);
+  layout.devices = DevicesOf(workers[static_cast<size_t>(layout.worker)], replicas.type, replicas.count);
   for (const std::string& worker : workers) {
-    for (const std::string& device : CpusOf(worker, replicas)) layout.members.push_back(device);
+    for (const std::string& device : DevicesOf(worker, replicas.type, replicas.count)) layout.members.push_back(device);
   }
   CheckCommunication(layout.communication);
   layout.server = std::make_shared<Server>(cluster, *type, *id, server);

@@ -31,7 +31,8 @@ COHORT_EXPORT StrategyPtr Default(const ClusterResolver& resolver, const ServerO
 COHORT_EXPORT StrategyPtr OneDevice(const std::string& device);
 
 struct COHORT_EXPORT MirroredOptions {
-  // The devices of the replicas, in this process. Empty: all logical CPUs. A process has one logical CPU unless
+  // The devices of the replicas, in this process. Empty: all logical GPUs of the visible physical ones, or all logical
+  // CPUs if there is no visible GPU. A process has one logical device of each physical device unless
   // config::SetLogicalDevices was called.
   std::vector<std::string> devices = {};
   CommunicationOptions communication = {};
@@ -55,17 +56,17 @@ COHORT_EXPORT StrategyPtr CentralStorage(const CentralStorageOptions& options = 
 struct COHORT_EXPORT MultiWorkerOptions {
   CommunicationOptions communication = {};
   TFConfigClusterResolver resolver = {};  // the tasks of the cluster, and which of them this process is
-  // The number of replicas of this process, each on a logical CPU. It must be equal in all processes. 0: as many as
-  // there are logical CPUs.
+  // The number of replicas of this process, each on a logical device: on a GPU, or on a CPU if no GPU is visible. All
+  // processes must have the same number and type. 0: as many as there are logical devices of that type.
   int replicas_per_worker = 0;
   ServerOptions server = {};  // options of this process's server
 };
 // As Mirrored, with the replicas of all processes of the cluster (its chief and workers). Starts this process's server,
 // which ends with the strategy. The chief's first replica computes the initial values of variables. If there is no
 // cluster, or if it has no other chief or worker than this process, this process trains alone: it starts no server, and
-// logs a warning. Throws InvalidArgumentError if there is a cluster, but the resolver does not know which task this
-// process is. Throws InvalidArgumentError also if this process is a task that does not train (ps, evaluator). Throws
-// what Server's constructor throws.
+// logs a warning. Throws InvalidArgumentError if there are fewer logical GPUs than replicas_per_worker, if there is a
+// cluster, but the resolver does not know which task this process is. Throws InvalidArgumentError also if this process
+// is a task that does not train (ps, evaluator). Throws what Server's constructor throws.
 COHORT_EXPORT StrategyPtr MultiWorkerMirrored(const MultiWorkerOptions& options = {});
 
 struct COHORT_EXPORT ParameterServerOptions {

@@ -2,7 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/device/logical_devices.h"
+#include "cohort/device/device_config.h"
 
 namespace cohort::distribute {
 
@@ -25,15 +25,16 @@ std::vector<std::string> LocalDevices(const std::vector<std::string>& given) {
     devices.push_back(here.ToString());
   }
   if (!devices.empty()) return devices;
-  for (const config::LogicalDevice& device : config::ListLogicalDevices(kHostDeviceType))
+  for (const config::LogicalDevice& device : config::ListLogicalDevices(config::DeviceConfig::Global().ReplicaType())) {
     devices.push_back(device.name);
+  }
   return devices;
 }
 
-std::vector<std::string> CpusOf(const std::string& task, int replicas) {
+std::vector<std::string> DevicesOf(const std::string& task, const std::string& type, int replicas) {
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:", kHostDeviceType, ":", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(task, "/device:", type, ":", i));
   return devices;
 }
 

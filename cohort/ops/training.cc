@@ -57,10 +57,8 @@ void RegisterUpdate(OpRegistry& registry, const char* op, std::initializer_list<
     } else if (name == "indices") {
       sparse = true;
       std::move(def).Input("indices: Tindices");
-    } else if (name == "grad" || name == "delta") {
-      std::move(def).Input(input + ": T");
     } else {
-      std::move(def).HostInput(input + ": T");
+      std::move(def).Input(input + ": T");
     }
   }
   std::move(def).Attr("T: {float32, float64, bfloat16}");
@@ -119,7 +117,7 @@ void RegisterDenseUpdates(OpRegistry& registry) {
                  {kMultiplyLinear}, "As ResourceApplyFtrl, but `linear` also grows by 2 l2_shrinkage var.");
   registry.Register(OpDef("ResourceApplyWeightDecay")
                         .Input("var: resource")
-                        .HostInput("alpha: T")
+                        .Input("alpha: T")
                         .Attr("T: {float32, float64, bfloat16}")
                         .Attr("use_locking: bool = false")
                         .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {

@@ -61,7 +61,7 @@ const bool kAsyncOpsRegistered = [] {
     ctx.SetOutput(0, ctx.input(0));
   });
   KernelRegistry::Global().Register<WaitForCancel>("SessionWaitForCancel", "CPU");
-  RegisterTestKernels(KernelRegistry::Global());
+  testing::RegisterKernelsForDeviceKinds();
   return true;
 }();
 

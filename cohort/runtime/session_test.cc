@@ -40,7 +40,7 @@ const bool kSessionOpsRegistered = [] {
         return std::vector<Shape>{c.input(0)};
       }));
   KernelRegistry::Global().Register<CountsPlans>("CountsPlans", "CPU");
-  RegisterTestKernels(KernelRegistry::Global());
+  testing::RegisterKernelsForDeviceKinds();
   return true;
 }();
 

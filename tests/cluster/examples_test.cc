@@ -174,7 +174,8 @@ TEST_F(ExamplesTest, TheDemosMirroredTrainingLearns) {
   EXPECT_EQ(program.err().find("the loss is"), std::string::npos) << program.err();
   const std::string last = LastLineOf(out, "[worker/0] test accuracy: ");
   EXPECT_EQ(last.find("(of generated images)") == std::string::npos, real) << out;
-  EXPECT_THAT(out, HasSubstr("[worker/0] MultiWorkerMirroredStrategy: 2 replicas\n"));
+  EXPECT_THAT(out,
+              HasSubstr("[worker/0] MultiWorkerMirroredStrategy: 2 replicas on /device:CPU:0 of each of 2 workers\n"));
   EXPECT_GT(NumberBehind(last, "test accuracy: "), AccuracyOfNearestMean(images)) << out;
   EXPECT_LT(NumberBehind(out, " - val_loss: "), 1.0) << out;
   for (const std::string worker : {"[worker/0] ", "[worker/1] "}) {

@@ -30,6 +30,7 @@ int ServeCommand(const Arguments& arguments);
 int CertificatesCommand(const Arguments& arguments);
 int StatusCommand(const Arguments& arguments);
 int TopCommand(const Arguments& arguments);
+int DevicesCommand(const Arguments& arguments);
 int InspectCommand(const Arguments& arguments);
 int VersionCommand(const Arguments& arguments);
 

@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"certificates", "Make certificates for TLS between the tasks of a cluster on several hosts", CertificatesCommand},
     {"status", "Say what the tasks of a running cluster do", StatusCommand},
     {"top", "Show again and again what the tasks of a running cluster do", TopCommand},
+    {"devices", "List the devices of this machine", DevicesCommand},
     {"inspect", "List the contents of a checkpoint, an event file or a TFRecord file", InspectCommand},
     {"version", "Print the version", VersionCommand},
 };

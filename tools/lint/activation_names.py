@@ -14,6 +14,7 @@ HOMES = {
     "cohort/ops/activation.h",
     "cohort/backends/cpu/kernels/activation.cc",
     "cohort/backends/cpu/kernels/nn_test.cc",
+    "cohort/backends/cuda/kernels/activation.cc",
     "cohort/keras/files/onnx_elementwise_rules.cc",
     "cohort/keras/layers/activations.cc",
     "tests/ops/nn_cases.cc",

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/test/test_device.h"
 #include "cohort/collective/testing/group_harness.h"
 #include "cohort/graph/graph.h"
@@ -77,11 +78,12 @@ class InGraph : public ::testing::TestWithParam<Place> {
     return outputs;
   }
 
-  // Registers all backends, also the TEST backend. Then returns the device type of the test's Place. Call it before
-  // servers are made.
+  // Registers all backends, also the TEST backend and GPUs on a fake driver. Then returns the device type of the test's
+  // Place. Call it before servers are made.
   static const std::string& RegisteredType() {
     RegisterAll();
     RegisterTestBackend();
+    cuda::RegisterGpusForTests();
     return GetParam().device_type;
   }
 

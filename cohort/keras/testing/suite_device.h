@@ -5,28 +5,37 @@
 #include <cstdlib>
 #include <string>
 
+#include "cohort/backends/cuda/cuda_backend.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/test/test_device.h"
 #include "cohort/device/device_config.h"
 #include "cohort/registration.h"
 
 namespace cohort::keras {
 
-// If the environment variable COHORT_SUITE_DEVICE is TEST, each session of this program gets a device of that type, and
-// what asks for no device runs there. Aborts for any other value. ctest runs the program once with and once without the
-// variable.
+// If the environment variable COHORT_SUITE_DEVICE is TEST or GPU, each session of this program gets a device of that
+// type, and what asks for no device runs there. GPUs are on a fake driver or on a card (cuda::RegisterGpusForTests).
+// Aborts for any other value. ctest runs the program once without the variable, and once with each value.
 inline bool UseSuiteDevice() {
   const char* type = std::getenv("COHORT_SUITE_DEVICE");
   if (type == nullptr) return false;
-  if (type != TestBackend::Get().type()) {
-    std::fprintf(stderr,
-                 "[keras/testing] expected TEST as COHORT_SUITE_DEVICE; got '%s'; unset it, or add the type to %s\n",
-                 type, __FILE__);
+  RegisterAll();
+  if (type == TestBackend::Get().type()) {
+    RegisterTestBackend();
+    TestBackend::Get().set_takes_unplaced_nodes(true);
+  } else if (type == cuda::CudaBackend::Get().type()) {
+    cuda::RegisterGpusForTests();
+    cuda::CudaBackend::Get().set_takes_unplaced_nodes(true);
+  } else {
+    std::fprintf(
+        stderr,
+        "[keras/testing] expected TEST or GPU as COHORT_SUITE_DEVICE; got '%s'; unset it, or add the type to %s\n",
+        type, __FILE__);
     std::abort();
   }
-  RegisterAll();
-  RegisterTestBackend();
-  TestBackend::Get().set_takes_unplaced_nodes(true);
-  config::DeviceConfig::Global().AddPhysical({"/physical_device:TEST:0", TestBackend::Get().type()});
+  config::DeviceConfig& config = config::DeviceConfig::Global();
+  // Real cards are listed already.
+  if (config.ListPhysical(type).empty()) config.AddPhysical({std::string("/physical_device:") + type + ":0", type});
   return true;
 }
 // Its initialization makes the call before the first test. suite_device_test.cc shows that it works.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
@@ -29,14 +30,17 @@ using ::testing::HasSubstr;
 
 distribute::StrategyPtr Make(const std::string& kind, int replicas) {
   if (kind == "mirrored") return distribute::MirroredOnCpus(replicas);
-  const bool on_streams = kind == "mirrored_on_TEST";
+  const std::string prefix = "mirrored_on_";  // and a type of device with streams
+  const bool on_streams = kind.rfind(prefix, 0) == 0;
+  const std::string type = on_streams ? kind.substr(prefix.size()) : "CPU";
   if (on_streams) {
     RegisterAll();
     RegisterTestBackend();
+    cuda::RegisterGpusForTests();
   }
   std::vector<std::string> devices;
   devices.reserve(static_cast<size_t>(replicas));
-  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat(on_streams ? "/device:TEST:" : "/device:CPU:", i));
+  for (int i = 0; i < replicas; ++i) devices.push_back(StrCat("/device:", type, ":", i));
   if (on_streams) return distribute::Mirrored(devices);
   return distribute::CentralStorage({.compute_devices = devices});
 }
@@ -188,8 +192,8 @@ INSTANTIATE_TEST_SUITE_P(All, Replicas,
 
 // The same on devices with streams and memories of their own.
 INSTANTIATE_TEST_SUITE_P(OnStreams, Replicas,
-                         ::testing::Combine(::testing::Values("mirrored_on_TEST"), ::testing::Values(1, 2),
-                                            ::testing::Values("momentum", "clipped", "adamw")),
+                         ::testing::Combine(::testing::Values("mirrored_on_TEST", "mirrored_on_GPU"),
+                                            ::testing::Values(1, 2), ::testing::Values("momentum", "clipped", "adamw")),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
                                          std::get<2>(info.param));

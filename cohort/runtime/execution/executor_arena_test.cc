@@ -96,7 +96,7 @@ const bool kArenaOpsRegistered = [] {
   kernels.RegisterFn("ArenaKeep", "CPU", Keep);
   kernels.RegisterFn("ArenaRefuse", "CPU", RefuseSome);
   kernels.Register<testing::HoldingKernel<HeldByTheDesk>>("ArenaHold", "CPU");
-  RegisterTestKernels(kernels);
+  testing::RegisterKernelsForDeviceKinds();
   return true;
 }();
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -216,19 +217,10 @@ void StepRun::TakeError(const Status& of_device) {
 }
 
 void StepRun::WaitForStream() {
-  Mutex mu;
-  CondVar changed;
-  std::optional<Status> reached;
-  device_.compute_stream()->Record()->OnReady([&](const Status& status) {
-    MutexLock lock(mu);
-    reached = status;
-    changed.NotifyAll();
-  });
-  {
-    MutexLock lock(mu);
-    while (!reached) changed.Wait(mu);  // ends: a stream runs what it has, or its device fails
-  }
-  TakeError(*reached);
+  // Not by a callback, which would wake two threads, one after the other. The work that is enqueued uses this object,
+  // so the step cannot end before it. It does end: a stream runs what it has, or its device fails.
+  constexpr std::chrono::hours kLong{24};
+  TakeError(device_.compute_stream()->Record()->Synchronize(std::chrono::steady_clock::now() + kLong));
 }
 
 void StepRun::AfterStream(std::function<void()> end) {

@@ -94,7 +94,7 @@ const bool kRecorderOpsRegistered = [] {
   OpRegistry::Global().Register(
       OpDef("RecorderHold").Input("x: float32").Output("y: float32").ShapeRule(same).Stateful());
   KernelRegistry::Global().Register<testing::HoldingKernel<HeldInTurns>>("RecorderHold", "CPU");
-  RegisterTestKernels(KernelRegistry::Global());
+  testing::RegisterKernelsForDeviceKinds();
   return true;
 }();
 

@@ -1,11 +1,12 @@
-// The device types on which a test suite runs all its tests: CPU and TEST. The suites of the executor, of sessions and
-// of clusters use this header.
+// The device types on which a test suite runs all its tests: CPU, TEST and GPU, which is on a fake driver or on a card.
+// The suites of the executor, of sessions and of clusters use this header.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/register.h"
 #include "cohort/backends/test/test_device.h"
 #include "cohort/backends/test/test_kernels.h"
@@ -15,15 +16,22 @@
 
 namespace cohort::testing {
 
-// Registers ops, kernels and the TEST backend, which stands for an accelerator.
+// Registers ops, kernels, the TEST backend, which stands for an accelerator, and GPUs.
 inline bool RegisterForDeviceKinds() {
   RegisterOps();
   RegisterBackends();
   RegisterRuntimeKernels(KernelRegistry::Global());
   RegisterTestBackend();
+  cuda::RegisterGpusForTests();
   return true;
 }
 inline const bool kDeviceKindsRegistered = RegisterForDeviceKinds();
+
+// Gives the ops that have a kernel for CPU alone, such as those of a test, kernels for the other types.
+inline void RegisterKernelsForDeviceKinds() {
+  RegisterTestKernels(KernelRegistry::Global());
+  cuda::RegisterFallbacksOfTests(KernelRegistry::Global());
+}
 
 // A test whose parameter is a device type.
 class DeviceKindTest : public ::testing::TestWithParam<const char*> {
@@ -46,7 +54,7 @@ struct GraphOnDevice {
   DeviceScope scope;
 };
 
-inline auto AllDeviceKinds() { return ::testing::Values("CPU", "TEST"); }
+inline auto AllDeviceKinds() { return ::testing::Values("CPU", "TEST", "GPU"); }
 inline std::string DeviceKindName(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
 }  // namespace cohort::testing

@@ -1,13 +1,13 @@
 // Random ops. A distribution makes a group of numbers from the Philox generator. Group g uses the generator at a fixed
 // position, so that threads may make groups in any order and the numbers equal those of TensorFlow's CPU kernels.
-// Stateful kernels own a generator that advances (GuardedPhilox); stateless kernels get a seed.
-#include <map>
-#include <random>
+// Stateful kernels own a generator that advances (GuardedPhilox); stateless kernels get a seed. The inputs are read as
+// backends/random_inputs.h does.
 #include <type_traits>
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/backends/cpu/kernels/register.h"
+#include "cohort/backends/random_inputs.h"
 #include "cohort/core/philox.h"
 #include "cohort/device/kernel.h"
 
@@ -137,75 +137,6 @@ void FillWith(const D& distribution, const Philox& start, Tensor& out, int threa
                  kCostOfGroup);
 }
 
-// A generator that advances from step to step. In a step of a closure it begins anew, at a place that follows from the
-// closure's number, so that a further attempt of the closure draws the same numbers. Its lock allows several steps to
-// draw at the same time.
-class GuardedPhilox {
- public:
-  explicit GuardedPhilox(const KernelConstruction& c)
-      : seed_(static_cast<uint64_t>(c.attr<int64_t>("seed"))), seed2_(static_cast<uint64_t>(c.attr<int64_t>("seed2"))) {
-    if (seed_ == 0 && seed2_ == 0) {
-      std::random_device random;
-      seed_ = uint64_t{random()} << 32 | random();
-      seed2_ = uint64_t{random()} << 32 | random();
-    }
-    MutexLock lock(mu_);
-    philox_ = Philox(seed_, seed2_);
-  }
-  // Returns the generator for the step. The next call gets it `calls` further on.
-  Philox Reserve(const KernelContext& ctx, int64_t calls) {
-    const StepInfo& step = ctx.step();
-    MutexLock lock(mu_);
-    Philox* philox = &philox_;
-    if (step.closure.valid()) {
-      const Philox first = Philox::FromStatelessSeed(seed_ ^ seed2_ << 32, static_cast<uint64_t>(step.closure.number));
-      if (of_steps_.size() > kSteps) of_steps_.erase(of_steps_.begin());
-      philox = &of_steps_.try_emplace(step.step_id, first).first->second;
-    }
-    const Philox now = *philox;
-    philox->Skip(static_cast<uint64_t>(calls));
-    return now;
-  }
-  // Reserves 256 calls for each number, as TensorFlow does.
-  Philox ReserveFor(const KernelContext& ctx, int64_t numbers) { return Reserve(ctx, numbers * 256); }
-
- private:
-  // The most steps of closures that are remembered; a worker runs far fewer at the same time.
-  static constexpr size_t kSteps = 1024;
-
-  uint64_t seed_;
-  uint64_t seed2_;
-  Mutex mu_;
-  Philox philox_ COHORT_GUARDED_BY(mu_);
-  std::map<int64_t, Philox> of_steps_ COHORT_GUARDED_BY(mu_);  // of closures; by number of the step
-};
-
-int64_t IntegerAt(const Tensor& tensor, int64_t i) {
-  return tensor.dtype() == DType::kInt64 ? tensor.data<int64_t>()[i] : tensor.data<int32_t>()[i];
-}
-
-Shape ShapeFrom(const Tensor& dims) {
-  if (dims.shape().rank() != 1) {
-    throw InvalidArgumentError(StrCat("[kernels/random] expected a shape vector [rank]; got ", dims.shape()));
-  }
-  Shape shape;
-  for (int64_t i = 0; i < dims.num_elements(); ++i) {
-    if (IntegerAt(dims, i) < 0) {
-      throw InvalidArgumentError(StrCat("[kernels/random] expected dimensions >= 0; got ", dims.ToString()));
-    }
-    shape.AddDim(IntegerAt(dims, i));
-  }
-  return shape;
-}
-
-Philox FromSeedInput(const Tensor& seed) {
-  if (seed.num_elements() != 2) {
-    throw InvalidArgumentError(StrCat("[kernels/random] expected a seed of shape [2]; got ", seed.shape()));
-  }
-  return Philox::FromStatelessSeed(static_cast<uint64_t>(IntegerAt(seed, 0)),
-                                   static_cast<uint64_t>(IntegerAt(seed, 1)));
-}
-
 using FillFn = void (*)(const Philox& start, Tensor& out, int threads);
 
 template <template <typename> class D>
@@ -220,7 +151,7 @@ class StatefulKernel final : public OpKernel {
  public:
   explicit StatefulKernel(const KernelConstruction& c) : philox_(c), fill_(PickFill<D>(c)) {}
   void Compute(KernelContext& ctx) override {
-    Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
+    Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
     fill_(philox_.ReserveFor(ctx, out.num_elements()), out, ctx.num_threads());
   }
 
@@ -234,8 +165,8 @@ class StatelessKernel final : public OpKernel {
  public:
   explicit StatelessKernel(const KernelConstruction& c) : fill_(PickFill<D>(c)) {}
   void Compute(KernelContext& ctx) override {
-    Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
-    fill_(FromSeedInput(ctx.input(1)), out, ctx.num_threads());
+    Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
+    fill_(PhiloxOfSeedInput(ctx.input(1)), out, ctx.num_threads());
   }
 
  private:
@@ -258,7 +189,7 @@ class StatefulIntKernel final : public OpKernel {
   explicit StatefulIntKernel(const KernelConstruction& c)
       : philox_(c), fill_(c.attr<DType>("Tout") == DType::kInt64 ? &FillIntegers<int64_t> : &FillIntegers<int32_t>) {}
   void Compute(KernelContext& ctx) override {
-    Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
+    Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
     if (out.num_elements() == 0) return;
     fill_(philox_.ReserveFor(ctx, out.num_elements()), ctx.input(1), ctx.input(2), out, ctx.num_threads());
   }
@@ -269,16 +200,16 @@ class StatefulIntKernel final : public OpKernel {
 };
 
 void StatelessInt(KernelContext& ctx) {
-  Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
-  const Philox start = FromSeedInput(ctx.input(1));
+  Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
+  const Philox start = PhiloxOfSeedInput(ctx.input(1));
   if (out.num_elements() == 0) return;
   (out.dtype() == DType::kInt64 ? FillIntegers<int64_t> : FillIntegers<int32_t>)(start, ctx.input(2), ctx.input(3), out,
                                                                                  ctx.num_threads());
 }
 
 void StatelessFullInt(KernelContext& ctx) {
-  Tensor& out = ctx.AllocateOutput(0, ShapeFrom(ctx.input(0)));
-  const Philox start = FromSeedInput(ctx.input(1));
+  Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
+  const Philox start = PhiloxOfSeedInput(ctx.input(1));
   if (out.dtype() == DType::kInt64) {
     FillWith(UniformInt<int64_t>{}, start, out, ctx.num_threads());
   } else {
@@ -286,7 +217,7 @@ void StatelessFullInt(KernelContext& ctx) {
   }
 }
 
-// A permutation by Fisher and Yates, then the rows in its order.
+// Copies the rows in a random order.
 class ShuffleKernel final : public OpKernel {
  public:
   explicit ShuffleKernel(const KernelConstruction& c) : philox_(c) {}
@@ -297,13 +228,7 @@ class ShuffleKernel final : public OpKernel {
       ctx.SetOutput(0, value);
       return;
     }
-    PhiloxWords words(philox_.Reserve(ctx, (rows + Philox::kWords - 1) / Philox::kWords));
-    std::vector<int64_t> order(static_cast<size_t>(rows));
-    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-    for (size_t i = 0; i + 1 < order.size(); ++i) {
-      std::swap(order[i], order[i + words() % static_cast<uint32_t>(order.size() - i)]);
-    }
-    CopyRows(value, order, ctx.AllocateOutput(0, value.shape()));
+    CopyRows(value, philox_.RandomOrder(ctx, rows), ctx.AllocateOutput(0, value.shape()));
   }
 
  private:

@@ -8,15 +8,13 @@
 
 #include "cohort/backends/cpu/kernels/arg_extremum.h"
 #include "cohort/backends/cpu/kernels/reducers.h"
-#include "cohort/backends/cpu/kernels/reduction_plan.h"
 #include "cohort/backends/cpu/kernels/register.h"
+#include "cohort/backends/reduction_plan.h"
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {
 namespace {
-
-using cpu::ReductionPlan;
 
 // Reduces a tensor of type T by the reducer R along a plan.
 template <typename R, typename T>
@@ -117,7 +115,7 @@ class ReductionKernel final : public OpKernel {
 
   void Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    const ReductionPlan plan = cpu::PlanReduction(x.shape(), ctx.input(1), keep_dims_);
+    const ReductionPlan plan = PlanReduction(x.shape(), ctx.input(1), keep_dims_);
     const bool nothing = plan.rank == 0 || (plan.rank == 1 && !plan.reduced[0]);
     if (nothing && x.num_elements() > 0) return ctx.SetOutput(0, x.Reshaped(plan.output));
     Tensor& out = ctx.AllocateOutput(0, plan.output);

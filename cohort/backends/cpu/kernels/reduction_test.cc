@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/backends/cpu/kernels/reduction_plan.h"
+#include "cohort/backends/reduction_plan.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
@@ -117,8 +117,7 @@ TEST(ReductionTest, WrongAxesAreNamed) {
 }
 
 TEST(ReductionPlanTest, MergesNeighboursOfOneKind) {
-  const cpu::ReductionPlan plan =
-      cpu::PlanReduction(Shape{2, 3, 1, 4, 5}, Tensor::Vector(std::vector<int32_t>{-1, 3}), true);
+  const ReductionPlan plan = PlanReduction(Shape{2, 3, 1, 4, 5}, Tensor::Vector(std::vector<int32_t>{-1, 3}), true);
   EXPECT_EQ(plan.output, (Shape{2, 3, 1, 1, 1}));
   ASSERT_EQ(plan.rank, 2);
   EXPECT_EQ(plan.dims[0], 6);

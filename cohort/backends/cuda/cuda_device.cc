@@ -1,0 +1,150 @@
+// CudaDevice. A copy to or from the host is work on its own stream, which first waits for an event of the compute
+// stream. Copies go through pinned memory (PinnedPool). The synchronous copies wait for the asynchronous ones.
+#include "cohort/backends/cuda/cuda_device.h"
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "cohort/backends/cuda/pinned_pool.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+constexpr std::chrono::minutes kPatience{10};
+
+MemorySpace NewSpace(const std::string& type) {
+  static std::atomic<int64_t> next{0};
+  return MemorySpace::OfDevice(type, next++);
+}
+
+DeviceAttributes HostAttributes(DeviceAttributes attributes) {
+  attributes.name.type = kHostDeviceType;
+  attributes.type = kHostDeviceType;
+  return attributes;
+}
+
+std::string ShortName(const DeviceAttributes& attributes) { return StrCat(attributes.type, ":", *attributes.name.id); }
+
+bool IsCopied(const Tensor& value) { return value.defined() && DTypeSize(value.dtype()) != 0; }
+
+std::chrono::steady_clock::time_point Deadline() { return std::chrono::steady_clock::now() + kPatience; }
+
+}  // namespace
+
+CudaDevice::Parts::Parts(Driver& driver, const CudaDeviceOptions& options, const std::string& type,
+                         const std::string& name)
+    : compute(driver, options.card, StrCat(name, " compute")),
+      error_words(driver, options.card, compute.handle()),
+      memory(std::make_shared<CudaMemory>(
+          NewSpace(type), driver, compute.handle(),
+          CudaMemory::Options{options.card, options.memory_limit, options.reserve_all_memory, name})) {
+  compute.SetBeforeRecord([this] { return error_words.BeforeRecord(); });
+}
+
+CudaDevice::Parts::~Parts() {
+  // The callbacks of the last events use the error words.
+  (void)compute.Record()->Synchronize(Deadline());
+  compute.SetBeforeRecord({});
+  memory->Detach();
+}
+
+CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
+                       Driver& driver, const CudaDeviceOptions& options)
+    : CudaDevice(backend, attributes, std::move(task), driver, options,
+                 std::make_unique<Parts>(driver, options, attributes.type, ShortName(attributes))) {}
+
+CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
+                       Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts)
+    : Device(backend, attributes, *parts->memory, task, options.intra_op_threads),
+      driver_(driver),
+      card_(options.card),
+      parts_(std::move(parts)),
+      to_host_(driver, card_, StrCat(ShortName(attributes), " to host")),
+      from_host_(driver, card_, StrCat(ShortName(attributes), " from host")),
+      pinned_(PinnedPool::Of(driver)),
+      host_(HostAttributes(attributes), task, options.intra_op_threads) {}
+
+CudaDevice::~CudaDevice() {
+  // Waits for the copies first: they wait for the compute stream, and it may wait for them.
+  for (CudaStream* stream : {&from_host_, &parts_->compute, &to_host_}) (void)stream->Record()->Synchronize(Deadline());
+}
+
+void CudaDevice::CheckMine(const Tensor& value) const {
+  if (value.space() == parts_->memory->space()) return;
+  throw InternalError(StrCat("[cuda] expected a tensor in the memory of ", name(), " (",
+                             parts_->memory->space().ToString(), "); got one in ", value.space().ToString()));
+}
+
+void CudaDevice::Synchronize() { parts_->compute.Record()->Synchronize(Deadline()).ThrowIfError(); }
+
+Tensor CudaDevice::CopyToHost(const Tensor& value) {
+  if (!IsCopied(value) || value.space().is_host()) return value;
+  CheckMine(value);
+  if (value.bytes() == 0) return Tensor(value.dtype(), value.shape());
+  Tensor staged = pinned_->NewTensor(value.dtype(), value.shape());
+  to_host_.Wait(parts_->compute.Record());
+  driver_.CopyAsync(staged.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
+  to_host_.Record()->Synchronize(Deadline()).ThrowIfError();
+  return staged;
+}
+
+Tensor CudaDevice::CopyFromHost(const Tensor& value) {
+  Tensor copy = CopyFromHostAsync(value);
+  if (!copy.space().is_host()) Synchronize();
+  return copy;
+}
+
+void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
+  if (!IsCopied(value) || value.space().is_host()) return done(Status(), value);
+  CheckMine(value);
+  // The copy keeps the device's tensor, which is freed on the host's thread when the copy has been made.
+  struct Copy {
+    Tensor device;
+    Tensor host;
+    CopyDone done;
+  };
+  auto copy = std::make_shared<Copy>(Copy{value, pinned_->NewTensor(value.dtype(), value.shape()), std::move(done)});
+  to_host_.Wait(parts_->compute.Record());
+  if (value.bytes() > 0) {
+    driver_.CopyAsync(copy->host.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
+  }
+  to_host_.Record()->OnReady([this, copy = std::move(copy)](const Status& status) mutable {
+    RunOnHost([copy = std::move(copy), status] {
+      copy->device.Reset();
+      copy->done(status, status.ok() ? std::move(copy->host) : Tensor());
+    });
+  });
+}
+
+Tensor CudaDevice::CopyFromHostAsync(const Tensor& value) {
+  if (!IsCopied(value)) return value;
+  if (!value.space().is_host()) {
+    CheckMine(value);
+    return value;
+  }
+  Tensor copy(value.dtype(), value.shape(), allocator());
+  if (value.bytes() == 0) return copy;
+  const Tensor pinned = pinned_->Pinned(value);
+  CudaStream& compute = parts_->compute;
+  from_host_.Wait(compute.Record());  // work of the memory's last user may be under way
+  driver_.CopyAsync(copy.raw_data(), pinned.raw_data(), value.bytes(), Driver::Copy::kFromHost, from_host_.handle());
+  std::shared_ptr<StreamEvent> copied = from_host_.Record();
+  compute.Wait(copied);
+  KeepUntil(pinned, std::move(copied));
+  return copy;
+}
+
+void CudaDevice::KeepUntil(Tensor value, std::shared_ptr<StreamEvent> event) {
+  std::vector<Kept> ended;  // is destroyed after the lock
+  MutexLock lock(mu_);
+  kept_.push_back({std::move(value), std::move(event)});
+  while (!kept_.empty() && kept_.front().event->reached()) {
+    ended.push_back(std::move(kept_.front()));
+    kept_.pop_front();
+  }
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,98 @@
+// Devices of type "GPU" on the fake driver: copies, the order of streams, and memory.
+#include "cohort/backends/cuda/cuda_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "cohort/backends/cuda/cuda_backend.h"
+#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/core/testing/throws.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kLong{60};
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<CudaDevice> MakeDevice(int id = 0, size_t limit = size_t{256} << 20) {
+    CudaDeviceOptions options;
+    options.card = id % driver_.CardCount();
+    options.memory_limit = limit;
+    return std::make_unique<CudaDevice>(
+        CudaBackend::Get(), AttributesOf(DeviceName::Parse("/job:worker/task:0"), CudaBackend::Get().type(), id), task_,
+        driver_, options);
+  }
+  static FakeDriverOptions TwoCards() {
+    FakeDriverOptions options;
+    options.cards = 2;
+    return options;
+  }
+
+  FakeDriver driver_{TwoCards()};
+  std::shared_ptr<TaskResources> task_ = std::make_shared<TaskResources>();
+};
+
+TEST_F(CudaDeviceTest, CopiesBothWays) {
+  const auto device = MakeDevice();
+  EXPECT_EQ(device->name(), "/job:worker/replica:0/task:0/device:GPU:0");
+  const Tensor value = Tensor::Vector<float>({1, 2, 3});
+  const Tensor there = device->CopyFromHost(value);
+  EXPECT_EQ(there.space(), device->allocator().space());
+  EXPECT_TRUE(there.OwnsBufferAlone());
+  const Tensor back = device->CopyToHost(there);
+  EXPECT_TRUE(back.space().is_host());
+  EXPECT_NE(back.raw_data(), value.raw_data());
+  EXPECT_THAT(back.ToVector<float>(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(device->CopyToHost(there.Slice(1, 3)).ToVector<float>(), ElementsAre(2, 3));
+  EXPECT_EQ(device->CopyToHost(device->CopyFromHost(Tensor::Zeros(DType::kFloat32, Shape{0}))).shape(), (Shape{0}));
+  const Tensor text = Tensor::Scalar("text");
+  EXPECT_EQ(device->CopyFromHost(text).scalar<std::string>(), "text");
+}
+
+TEST_F(CudaDeviceTest, TwoDevicesHaveDifferentMemories) {
+  const auto first = MakeDevice(0);
+  const auto second = MakeDevice(1);
+  const Tensor value = first->CopyFromHost(Tensor::Scalar(1.0f));
+  EXPECT_FALSE(first->allocator().space() == second->allocator().space());
+  EXPECT_THAT(MessageOf<InternalError>([&] { second->CopyToHost(value); }), HasSubstr(value.space().ToString()));
+}
+
+TEST_F(CudaDeviceTest, AsynchronousCopiesStandBehindTheWorkOfTheComputeStream) {
+  const auto device = MakeDevice();
+  driver_.control().Hold(0);
+  Tensor there = device->CopyFromHostAsync(Tensor::Vector<float>({1, 2}));
+  std::promise<Tensor> copied;
+  std::atomic<bool> on_host_thread{false};
+  device->CopyToHostAsync(there, [&](const Status& status, Tensor copy) {
+    EXPECT_TRUE(status.ok());
+    on_host_thread = device->compute_thread().IsOwnThread();
+    copied.set_value(std::move(copy));
+  });
+  there.Reset();  // the copy keeps what it reads
+  auto copy = copied.get_future();
+  EXPECT_EQ(copy.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  driver_.control().Release(0);
+  ASSERT_EQ(copy.wait_for(kLong), std::future_status::ready);
+  EXPECT_THAT(copy.get().ToVector<float>(), ElementsAre(1, 2));
+  EXPECT_TRUE(on_host_thread);
+}
+
+TEST_F(CudaDeviceTest, AllMemoryComesBack) {
+  const auto device = MakeDevice();
+  {
+    const Tensor there = device->CopyFromHost(Tensor::Vector<float>({1, 2}));
+    EXPECT_GT(device->memory().stats().in_use, 0u);
+  }
+  EXPECT_EQ(device->memory().stats().in_use, 0u);
+}
+
+}  // namespace
+}  // namespace cohort::cuda

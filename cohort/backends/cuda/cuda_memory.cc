@@ -1,0 +1,306 @@
+// CudaMemory. A segment is one allocation of the driver's. Its blocks lie one after another in a list; no two free
+// blocks are neighbours. A request takes the smallest free block that is large enough and splits off the rest. Small
+// requests and large ones have segments of their own, so that a small buffer that stays does not hold a large segment.
+#include "cohort/backends/cuda/cuda_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+constexpr size_t kAlignment = 256;
+constexpr size_t kSmall = size_t{1} << 20;          // requests of less are small
+constexpr size_t kSmallSegment = size_t{2} << 20;   // the size of segments for small requests
+constexpr size_t kLargeSegment = size_t{32} << 20;  // the least size of segments for large requests
+constexpr size_t kSegmentUnit = size_t{2} << 20;
+constexpr size_t kNamedHolders = 8;
+
+size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+std::string Megabytes(size_t bytes) { return StrCat(static_cast<double>(bytes * 10 / (size_t{1} << 20)) / 10, " MB"); }
+
+thread_local const Node* owner = nullptr;
+
+// All memories of the process, so that one can ask the others of its card to give back what they keep.
+class Memories {
+ public:
+  static Memories& Get() {
+    static auto* const memories = new Memories;
+    return *memories;
+  }
+  void Add(CudaMemory* memory, Driver* driver, int card) {
+    MutexLock lock(mu_);
+    all_.push_back({memory, driver, card});
+  }
+  // Waits while TrimOthers uses the memory.
+  void Remove(const CudaMemory* memory) {
+    MutexLock lock(mu_);
+    std::erase_if(all_, [&](const Entry& entry) { return entry.memory == memory; });
+  }
+  void TrimOthers(const CudaMemory* memory, const Driver* driver, int card) {
+    MutexLock lock(mu_);
+    for (const Entry& entry : all_) {
+      if (entry.memory != memory && entry.driver == driver && entry.card == card) entry.memory->Trim();
+    }
+  }
+
+ private:
+  struct Entry {
+    CudaMemory* memory;
+    const Driver* driver;
+    int card;
+  };
+  Mutex mu_;
+  std::vector<Entry> all_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+AllocationOwner::AllocationOwner(const Node& node) : before_(std::exchange(owner, &node)) {}
+AllocationOwner::~AllocationOwner() { owner = before_; }
+
+struct CudaMemory::Block {
+  Segment* segment = nullptr;
+  char* data = nullptr;
+  size_t size = 0;
+  bool free = true;
+  Block* before = nullptr;  // its neighbours in the segment
+  Block* after = nullptr;
+  std::array<char, 56> holder{};  // for whom it was allocated, cut to this length
+};
+
+struct CudaMemory::Segment {
+  char* data = nullptr;
+  size_t size = 0;
+  bool small = false;
+  Block* first = nullptr;
+};
+
+bool CudaMemory::BySize::operator()(const Block* a, const Block* b) const {
+  if (a->segment->small != b->segment->small) return a->segment->small;
+  return a->size != b->size ? a->size < b->size : std::less<>()(a->data, b->data);
+}
+bool CudaMemory::BySize::operator()(const Block* a, size_t size) const {
+  const bool small = size < kSmall;
+  if (a->segment->small != small) return a->segment->small;
+  return a->size < size;
+}
+
+class CudaMemory::DeviceBuffer final : public Buffer {
+ public:
+  DeviceBuffer(std::shared_ptr<CudaMemory> memory, Block* block, size_t bytes)
+      : Buffer(block->data, bytes, memory->space()), memory_(std::move(memory)), block_(block) {}
+
+ private:
+  void Destroy() override {
+    memory_->Free(block_);
+    delete this;
+  }
+  std::shared_ptr<CudaMemory> memory_;
+  Block* block_;
+};
+
+CudaMemory::CudaMemory(MemorySpace space, Driver& driver, StreamHandle compute, Options options)
+    : space_(space), driver_(driver), compute_(compute), options_(std::move(options)) {
+  stats_.limit = options_.limit;
+  Memories::Get().Add(this, &driver_, options_.card);
+}
+
+CudaMemory::~CudaMemory() {
+  Memories::Get().Remove(this);
+  try {
+    MutexLock lock(mu_);
+    TrimLocked();
+  } catch (const Error&) {
+    // The card has failed. Its memory is lost to the process.
+  }
+}
+
+BufferPtr CudaMemory::Allocate(size_t bytes) {
+  const size_t size = std::max(RoundUp(bytes, kAlignment), kAlignment);
+  Block* block = nullptr;
+  if (size >= bytes) {  // else the sum was too large for a size_t
+    block = Take(size);
+    if (block == nullptr) {
+      Memories::Get().TrimOthers(this, &driver_, options_.card);
+      block = Take(size);
+    }
+  }
+  if (block == nullptr) ThrowExhausted(bytes);
+  return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
+}
+
+CudaMemory::Block* CudaMemory::Take(size_t size) {
+  MutexLock lock(mu_);
+  Block* block = Find(size);
+  if (block == nullptr) block = Grow(size);
+  if (block == nullptr) {
+    TrimLocked();
+    block = Grow(size);
+  }
+  if (block == nullptr) return nullptr;
+  free_.erase(block);
+  block->free = false;
+  Split(block, size);
+  if (owner != nullptr) {
+    const std::string name = StrCat(owner->name(), " (", owner->op_name(), ")");
+    const size_t length = std::min(name.size(), block->holder.size() - 1);
+    std::memcpy(block->holder.data(), name.data(), length);
+    block->holder[length] = 0;
+  } else {
+    block->holder[0] = 0;
+  }
+  ++stats_.allocations;
+  stats_.in_use += block->size;
+  stats_.most_in_use = std::max(stats_.most_in_use, stats_.in_use);
+  return block;
+}
+
+CudaMemory::Block* CudaMemory::Find(size_t size) {
+  const auto found = free_.lower_bound(size);
+  if (found == free_.end() || (*found)->segment->small != (size < kSmall)) {
+    if (!options_.reserve_all) return nullptr;
+    // All memory is one segment, which serves small requests, too.
+    const auto any = std::find_if(free_.begin(), free_.end(), [&](const Block* b) { return b->size >= size; });
+    return any == free_.end() ? nullptr : *any;
+  }
+  return *found;
+}
+
+CudaMemory::Block* CudaMemory::Grow(size_t size) {
+  const bool small = size < kSmall;
+  const size_t left = options_.limit - std::min(options_.limit, stats_.reserved);
+  size_t wanted = small ? kSmallSegment : std::max(kLargeSegment, RoundUp(size, kSegmentUnit));
+  if (options_.reserve_all) wanted = left / kSegmentUnit * kSegmentUnit;
+  char* data = nullptr;
+  for (const size_t bytes : {wanted, RoundUp(size, kSegmentUnit), size}) {
+    if (bytes < size || bytes > left) continue;
+    data = static_cast<char*>(driver_.Allocate(options_.card, bytes));
+    if (data == nullptr) continue;
+    wanted = bytes;
+    break;
+  }
+  if (data == nullptr) return nullptr;
+  ++stats_.from_card;
+  stats_.reserved += wanted;
+  auto segment = std::make_unique<Segment>(Segment{data, wanted, small, nullptr});
+  auto* block = new Block;
+  block->segment = segment.get();
+  block->data = data;
+  block->size = wanted;
+  segment->first = block;  // it stays the first: a block that is merged goes into the one before it
+  segments_.push_back(std::move(segment));
+  free_.insert(block);
+  return block;
+}
+
+// Requires: the block is not in free_.
+void CudaMemory::Split(Block* block, size_t size) {
+  if (block->size - size < kAlignment) return;
+  auto* rest = new Block;
+  rest->segment = block->segment;
+  rest->data = block->data + size;
+  rest->size = block->size - size;
+  rest->before = block;
+  rest->after = block->after;
+  if (rest->after != nullptr) rest->after->before = rest;
+  block->after = rest;
+  block->size = size;
+  free_.insert(rest);
+}
+
+void CudaMemory::Free(Block* block) {
+  MutexLock lock(mu_);
+  stats_.in_use -= block->size;
+  if (!detached_ && driver_.PoisonsFreedMemory()) {
+    try {
+      // The lock is held, so that no thread gets the block before its poison is enqueued.
+      driver_.FillAsync(block->data, 0xff, block->size, compute_);
+    } catch (const Error&) {
+      // The card has failed.
+    }
+  }
+  block->free = true;
+  if (block->after != nullptr && block->after->free) {
+    free_.erase(block->after);
+    MergeWithNext(block);
+  }
+  if (block->before != nullptr && block->before->free) {
+    block = block->before;
+    free_.erase(block);
+    MergeWithNext(block);
+  }
+  free_.insert(block);
+}
+
+void CudaMemory::MergeWithNext(Block* block) {
+  Block* next = block->after;
+  block->size += next->size;
+  block->after = next->after;
+  if (block->after != nullptr) block->after->before = block;
+  delete next;
+}
+
+void CudaMemory::Trim() {
+  MutexLock lock(mu_);
+  TrimLocked();
+}
+
+void CudaMemory::TrimLocked() {
+  std::vector<Block*> whole;
+  for (Block* block : free_) {
+    if (block->before == nullptr && block->after == nullptr) whole.push_back(block);
+  }
+  for (Block* block : whole) {
+    driver_.Free(options_.card, block->data);
+    stats_.reserved -= block->size;
+    free_.erase(block);
+    std::erase_if(segments_, [&](const std::unique_ptr<Segment>& segment) { return segment->data == block->data; });
+    delete block;
+  }
+}
+
+void CudaMemory::Detach() {
+  MutexLock lock(mu_);
+  detached_ = true;
+}
+
+CudaMemoryStats CudaMemory::stats() const {
+  MutexLock lock(mu_);
+  return stats_;
+}
+
+void CudaMemory::ThrowExhausted(size_t bytes) {
+  const size_t on_card = driver_.FreeBytes(options_.card);
+  MutexLock lock(mu_);
+  std::map<std::string, size_t> by_holder;
+  for (const auto& segment : segments_) {
+    for (const Block* block = segment->first; block != nullptr; block = block->after) {
+      if (!block->free) by_holder[block->holder[0] == 0 ? "values from the host" : block->holder.data()] += block->size;
+    }
+  }
+  std::vector<std::pair<size_t, std::string>> holders;
+  for (const auto& [holder, size] : by_holder) holders.emplace_back(size, holder);
+  std::sort(holders.rbegin(), holders.rend());
+  std::vector<std::string> named;
+  for (const auto& [size, holder] : holders) {
+    if (named.size() == kNamedHolders) break;
+    named.push_back(StrCat(Megabytes(size), " by ", holder));
+  }
+  throw ResourceExhaustedError(
+      StrCat("[cuda memory] expected ", Megabytes(bytes), " (", bytes, " bytes) more memory on ", options_.device,
+             "; got none: ", Megabytes(stats_.in_use), " of its limit of ", Megabytes(stats_.limit), " are in use and ",
+             Megabytes(stats_.reserved - stats_.in_use), " are cached in pieces, and the card has ", Megabytes(on_card),
+             " free; the largest holders are: ", named.empty() ? "none" : StrJoin(named, ", "),
+             "; use a smaller batch, or end other programs on the card"));
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,100 @@
+// CudaMemory: the memory of one device of type "GPU". AllocationOwner: for whom memory is allocated, for error
+// messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/backends/cuda/driver.h"
+#include "cohort/core/buffer.h"
+#include "cohort/core/mutex.h"
+#include "cohort/graph/graph.h"
+
+namespace cohort::cuda {
+
+// While it exists, memory that its thread allocates counts as memory of the node. The thread that made it destroys it.
+class AllocationOwner {
+ public:
+  explicit AllocationOwner(const Node& node);
+  ~AllocationOwner();
+  AllocationOwner(const AllocationOwner&) = delete;
+  AllocationOwner& operator=(const AllocationOwner&) = delete;
+
+ private:
+  const Node* const before_;
+};
+
+// Numbers about a memory, in bytes if their names do not say something else.
+struct CudaMemoryStats {
+  size_t limit = 0;
+  size_t in_use = 0;        // in buffers that are not freed
+  size_t most_in_use = 0;   // the largest value of in_use so far
+  size_t reserved = 0;      // taken from the card: in use or cached
+  int64_t allocations = 0;  // calls of Allocate
+  int64_t from_card = 0;    // how many of them took memory from the card
+};
+
+// Allocates the device's buffers out of large segments of the card's memory, and keeps freed memory for the next
+// buffers. A freed buffer can be allocated again at once, because all work that uses it stands on one stream, the
+// compute stream. Work on another stream that uses a buffer needs an event of its own before the buffer is freed. The
+// device and the buffers share ownership of the memory, so it may outlive the device. Thread-safe.
+class CudaMemory final : public Allocator, public std::enable_shared_from_this<CudaMemory> {
+ public:
+  struct Options {
+    int card = 0;
+    size_t limit = 0;            // bytes that it may take from the card
+    bool reserve_all = false;    // takes them at the first use, and not bit by bit
+    std::string device = "GPU";  // the device's name, for errors
+  };
+  // `compute` is the stream that orders the reuse of memory.
+  CudaMemory(MemorySpace space, Driver& driver, StreamHandle compute, Options options);
+  ~CudaMemory() override;
+
+  // Throws ResourceExhaustedError if there is not enough memory, also after what all devices of the card keep has been
+  // given back. The message lists the largest holders.
+  BufferPtr Allocate(size_t bytes) override;
+  MemorySpace space() const override { return space_; }
+  CudaMemoryStats stats() const;
+  // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
+  void Trim();
+  // Says that the compute stream has ended. Requires: the stream has run all its work.
+  void Detach();
+
+ private:
+  struct Block;
+  struct Segment;
+  class DeviceBuffer;
+  struct BySize {
+    using is_transparent = void;
+    bool operator()(const Block* a, const Block* b) const;
+    bool operator()(const Block* a, size_t size) const;
+  };
+
+  // Returns a block that is in use from now on, or null if there is not enough memory.
+  Block* Take(size_t size);
+  // Returns a free block, or null.
+  Block* Find(size_t size) COHORT_REQUIRES(mu_);
+  // Returns a free block of a new segment, or null.
+  Block* Grow(size_t size) COHORT_REQUIRES(mu_);
+  void Split(Block* block, size_t size) COHORT_REQUIRES(mu_);
+  void Free(Block* block);
+  void MergeWithNext(Block* block) COHORT_REQUIRES(mu_);
+  void TrimLocked() COHORT_REQUIRES(mu_);
+  [[noreturn]] void ThrowExhausted(size_t bytes);
+
+  const MemorySpace space_;
+  Driver& driver_;
+  const StreamHandle compute_;
+  const Options options_;
+  mutable Mutex mu_;
+  bool detached_ COHORT_GUARDED_BY(mu_) = false;
+  std::vector<std::unique_ptr<Segment>> segments_ COHORT_GUARDED_BY(mu_);
+  std::set<Block*, BySize> free_ COHORT_GUARDED_BY(mu_);
+  CudaMemoryStats stats_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace cohort::cuda

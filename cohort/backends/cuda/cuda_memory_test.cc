@@ -1,0 +1,185 @@
+// The caching memory of a device on the fake driver.
+#include "cohort/backends/cuda/cuda_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "cohort/backends/cuda/cuda_stream.h"
+#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/ops/constant.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr size_t kMega = size_t{1} << 20;
+
+class CudaMemoryTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<CudaMemory> Make(size_t limit, bool reserve_all = false, int card = 0) {
+    return std::make_shared<CudaMemory>(MemorySpace::OfDevice("GPU", 100), driver_, stream_.handle(),
+                                        CudaMemory::Options{card, limit, reserve_all, "GPU:7"});
+  }
+  void Wait() { (void)stream_.Record()->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)); }
+
+  FakeDriver driver_;
+  CudaStream stream_{driver_, 0, "test"};
+};
+
+TEST_F(CudaMemoryTest, FreedMemoryIsUsedAgain) {
+  const auto memory = Make(100 * kMega);
+  const void* first = nullptr;
+  {
+    const BufferPtr buffer = memory->Allocate(1000);
+    EXPECT_EQ(buffer->size(), 1000u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 256, 0u);
+    EXPECT_EQ(memory->stats().in_use, 1024u);
+    first = buffer->data();
+  }
+  EXPECT_EQ(memory->stats().in_use, 0u);
+  EXPECT_EQ(memory->Allocate(900)->data(), first);
+  EXPECT_EQ(memory->stats().from_card, 1);
+  EXPECT_EQ(memory->stats().most_in_use, 1024u);
+  EXPECT_EQ(memory->Allocate(0)->size(), 0u);
+}
+
+// Poison is work on the stream: after the work of the freed buffer, before the work of the next one.
+TEST_F(CudaMemoryTest, FreedMemoryIsPoisonedInTheOrderOfTheStream) {
+  const auto memory = Make(100 * kMega);
+  int seen = 0;
+  int poisoned = 0;
+  driver_.control().Hold(0);
+  void* data = nullptr;
+  {
+    const BufferPtr buffer = memory->Allocate(64);
+    data = buffer->data();
+    driver_.FillAsync(data, 1, sizeof(int), stream_.handle());
+    driver_.CopyAsync(&seen, data, sizeof(int), Driver::Copy::kToHost, stream_.handle());
+  }
+  const BufferPtr again = memory->Allocate(64);
+  ASSERT_EQ(again->data(), data);
+  driver_.CopyAsync(&poisoned, data, sizeof(int), Driver::Copy::kToHost, stream_.handle());
+  driver_.control().Release(0);
+  Wait();
+  EXPECT_EQ(seen, 0x01010101);
+  EXPECT_EQ(poisoned, -1);
+}
+
+// Random sizes, whose bytes must not overlap and must all come back.
+TEST_F(CudaMemoryTest, BuffersDoNotOverlapAndNeighboursAreMerged) {
+  const auto memory = Make(512 * kMega);
+  std::mt19937 random(5);
+  struct Held {
+    BufferPtr buffer;
+    unsigned char mark;
+  };
+  std::vector<Held> held;
+  for (int i = 0; i < 3000; ++i) {
+    if (held.size() < 60 && random() % 2 == 0) {
+      const size_t bytes = random() % 4 == 0 ? random() % (4 * kMega) : random() % 5000;
+      const BufferPtr buffer = memory->Allocate(bytes);
+      Wait();  // for the poison of the memory's last user
+      const auto mark = static_cast<unsigned char>(random() % 200);
+      if (bytes > 0) std::memset(buffer->data(), mark, bytes);
+      held.push_back({buffer, mark});
+    } else if (!held.empty()) {
+      const size_t k = random() % held.size();
+      const auto* data = static_cast<const unsigned char*>(held[k].buffer->data());
+      const size_t size = held[k].buffer->size();
+      for (size_t j = 0; j < size; j += 97) ASSERT_EQ(data[j], held[k].mark);
+      ASSERT_TRUE(size == 0 || data[size - 1] == held[k].mark);
+      held.erase(held.begin() + static_cast<int64_t>(k));
+    }
+  }
+  held.clear();
+  EXPECT_EQ(memory->stats().in_use, 0u);
+  EXPECT_GT(memory->stats().reserved, 0u);
+  memory->Trim();  // gives all back only if all neighbours have been merged
+  EXPECT_EQ(memory->stats().reserved, 0u);
+  EXPECT_EQ(driver_.control().bytes_allocated(0), 0u);
+}
+
+TEST_F(CudaMemoryTest, AnErrorNamesTheLargestHolders) {
+  const auto memory = Make(10 * kMega);
+  Graph graph;
+  const Node& big = *ops::Placeholder(graph, DType::kFloat32).node;
+  const Node& small = *ops::Placeholder(graph, DType::kFloat32).node;
+  BufferPtr first;
+  BufferPtr second;
+  {
+    const AllocationOwner owner(big);
+    first = memory->Allocate(5 * kMega);
+  }
+  {
+    const AllocationOwner owner(small);
+    second = memory->Allocate(2 * kMega);
+  }
+  const BufferPtr third = memory->Allocate(kMega / 4);
+  const std::string message = MessageOf<ResourceExhaustedError>([&] { memory->Allocate(6 * kMega); });
+  EXPECT_THAT(message, AllOf(HasSubstr("6 MB (6291456 bytes)"), HasSubstr("GPU:7"), HasSubstr("limit of 10 MB")));
+  EXPECT_THAT(message, AllOf(HasSubstr("5 MB by " + big.name() + " (Placeholder), 2 MB by " + small.name()),
+                             HasSubstr("0.2 MB by values from the host")));
+  EXPECT_THROW(memory->Allocate(~size_t{0}), ResourceExhaustedError);
+  first = {};
+  EXPECT_EQ(memory->Allocate(5 * kMega)->size(), 5 * kMega);  // goes on
+}
+
+TEST_F(CudaMemoryTest, WhatOthersOfTheCardKeepIsGivenBackFirst) {
+  FakeDriverOptions options;
+  options.memory_bytes = 40 * kMega;
+  FakeDriver driver(options);
+  CudaStream stream(driver, 0, "small");
+  const auto make = [&] {
+    return std::make_shared<CudaMemory>(MemorySpace::OfDevice("GPU", 101), driver, stream.handle(),
+                                        CudaMemory::Options{0, 40 * kMega, false, "GPU:0"});
+  };
+  const auto one = make();
+  const auto other = make();
+  one->Allocate(30 * kMega);
+  EXPECT_GE(one->stats().reserved, 30 * kMega);
+  const BufferPtr large = other->Allocate(35 * kMega);
+  EXPECT_EQ(one->stats().reserved, 0u);
+  EXPECT_THROW(one->Allocate(10 * kMega), ResourceExhaustedError);
+}
+
+TEST_F(CudaMemoryTest, AFailedAllocationOfTheDriverIsTriedAgain) {
+  const auto memory = Make(200 * kMega);
+  memory->Allocate(40 * kMega);
+  driver_.control().FailAllocation(1);
+  EXPECT_EQ(memory->Allocate(100 * kMega)->size(), 100 * kMega);
+}
+
+TEST_F(CudaMemoryTest, AllMemoryCanBeReservedAtOnce) {
+  const auto memory = Make(64 * kMega, true);
+  const BufferPtr small = memory->Allocate(100);
+  EXPECT_EQ(memory->stats().reserved, 64 * kMega);
+  const BufferPtr large = memory->Allocate(60 * kMega);
+  EXPECT_EQ(memory->stats().from_card, 1);
+}
+
+TEST_F(CudaMemoryTest, ThreadsMayAllocateAndFree) {
+  const auto memory = Make(400 * kMega);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&memory, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      std::vector<BufferPtr> held(8);
+      for (int i = 0; i < 500; ++i) held[random() % held.size()] = memory->Allocate(random() % 100000);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(memory->stats().in_use, 0u);
+  EXPECT_EQ(memory->stats().allocations, 2000);
+}
+
+}  // namespace
+}  // namespace cohort::cuda

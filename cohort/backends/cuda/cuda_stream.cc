@@ -1,0 +1,278 @@
+// CudaStream. StreamState knows which events have been reached, as a number, and holds the callbacks that wait, in the
+// order of their events. A thread of its own (the watcher), which starts with the first callback that waits, sleeps in
+// the driver until the next event is reached. Then it calls the callbacks (Drain). A thread in Synchronize first asks
+// the driver a few times, because most waits are short, and then sleeps until the watcher has come to its event.
+#include "cohort/backends/cuda/cuda_stream.h"
+
+#include <atomic>
+#include <deque>
+#include <iterator>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/thread_pool.h"
+
+namespace cohort::cuda {
+namespace {
+
+// How long Synchronize asks the driver before it sleeps. A sleep costs about as much.
+constexpr std::chrono::microseconds kAskingTime{40};
+constexpr size_t kMostSpareEvents = 256;
+constexpr std::chrono::minutes kEndOfStream{10};
+
+}  // namespace
+
+class StreamState : public std::enable_shared_from_this<StreamState> {
+ public:
+  StreamState(Driver& driver, int card, std::string name) : driver_(driver), card_(card), name_(std::move(name)) {}
+  ~StreamState() {
+    for (const EventHandle event : spare_) Destroy(event);
+  }
+
+  // Records a new event. `first` is its first callback, or empty.
+  std::shared_ptr<CudaEvent> Record(StreamHandle stream, StreamEvent::Callback first) {
+    MutexLock lock(record_mu_);  // numbers and records have one order
+    EventHandle handle;
+    try {
+      handle = TakeEvent();
+      driver_.Record(handle, stream);
+    } catch (...) {
+      Fail(Status::FromCurrentException());
+    }
+    auto event = std::make_shared<CudaEvent>(shared_from_this(), handle, ++last_number_);
+    if (first) Push({last_number_, event, std::move(first)});
+    return event;
+  }
+
+  bool Reached(EventHandle event, int64_t number) {
+    return reached_.load(std::memory_order_acquire) >= number || failed_.load(std::memory_order_acquire) ||
+           Ask(event, number);
+  }
+
+  Status Synchronize(const std::shared_ptr<const CudaEvent>& event, int64_t number,
+                     std::chrono::steady_clock::time_point deadline) {
+    const auto asked_until = std::chrono::steady_clock::now() + kAskingTime;
+    while (!Reached(event->handle(), number) && std::chrono::steady_clock::now() < asked_until) {
+      std::this_thread::yield();
+    }
+    MutexLock lock(mu_);
+    if (!Ended(number)) Insert({number, event, [](const Status&) {}});
+    for (;;) {
+      Drain();
+      if (Ended(number) && !calling_ && (waiting_.empty() || waiting_.front().number > number)) return failure_;
+      if (!changed_.WaitUntil(mu_, deadline) && !Ended(number)) {
+        return Status(Code::kDeadlineExceeded,
+                      StrCat("[cuda] expected the work on stream '", name_,
+                             "' to end; the deadline came first: a kernel stands still, or there is too much work"));
+      }
+    }
+  }
+
+  void OnReady(std::shared_ptr<const CudaEvent> event, int64_t number, StreamEvent::Callback callback) {
+    Push({number, std::move(event), std::move(callback)});
+  }
+
+  // Makes the callbacks of all events get the error.
+  void Fail(const Status& status) {
+    MutexLock lock(mu_);
+    NoteFailure(status);
+    wake_.NotifyAll();
+  }
+
+  // Ends the watcher, which first calls all callbacks.
+  void Stop() {
+    std::thread watcher;
+    {
+      MutexLock lock(mu_);
+      stopping_ = true;
+      wake_.NotifyAll();
+      watcher.swap(watcher_);
+    }
+    if (watcher.joinable()) watcher.join();
+  }
+
+  void GiveEvent(EventHandle event) {
+    if (event.native == nullptr) return;
+    {
+      MutexLock lock(mu_);
+      if (spare_.size() < kMostSpareEvents) return spare_.push_back(event);
+    }
+    Destroy(event);
+  }
+
+ private:
+  struct Waiting {
+    int64_t number;
+    std::shared_ptr<const CudaEvent> event;  // keeps the driver's event
+    StreamEvent::Callback callback;
+  };
+
+  EventHandle TakeEvent() {
+    {
+      MutexLock lock(mu_);
+      if (!spare_.empty()) {
+        const EventHandle event = spare_.back();
+        spare_.pop_back();
+        return event;
+      }
+    }
+    return driver_.MakeEvent(card_);
+  }
+  void Destroy(EventHandle event) {
+    try {
+      driver_.DestroyEvent(card_, event);
+    } catch (const Error&) {
+      // The card has failed. The process keeps the event.
+    }
+  }
+
+  void Push(Waiting waiting) {
+    MutexLock lock(mu_);
+    Insert(std::move(waiting));
+    Drain();
+  }
+  // Puts a callback at its place in the order of events.
+  void Insert(Waiting waiting) COHORT_REQUIRES(mu_) {
+    auto at = waiting_.end();
+    while (at != waiting_.begin() && std::prev(at)->number > waiting.number) --at;
+    const bool comes_later = !Ended(waiting.number);
+    waiting_.insert(at, std::move(waiting));
+    if (!comes_later) return;
+    if (!watcher_.joinable() && !stopping_) watcher_ = std::thread([this] { Watch(); });
+    wake_.NotifyOne();
+  }
+  bool Ended(int64_t number) const { return failed_ || reached_ >= number; }
+
+  // Asks the driver whether the event is reached, and notes the answer.
+  bool Ask(EventHandle event, int64_t number) {
+    bool reached = false;
+    const Status status = driver_.IsReached(event, &reached);
+    if (!status.ok()) Fail(status);
+    if (reached) NoteReached(number);
+    return reached || !status.ok();
+  }
+  void NoteReached(int64_t number) {
+    int64_t before = reached_.load(std::memory_order_relaxed);
+    while (before < number && !reached_.compare_exchange_weak(before, number, std::memory_order_acq_rel)) {
+    }
+  }
+  void NoteFailure(const Status& status) COHORT_REQUIRES(mu_) {
+    if (failure_.ok()) failure_ = status;
+    failed_ = true;
+  }
+
+  // Calls the callbacks of events that have been reached, or of all if the card has failed. Does nothing if another
+  // thread is in this function.
+  void Drain() COHORT_REQUIRES(mu_) {
+    if (calling_) return;
+    calling_ = true;
+    while (!waiting_.empty() && Ended(waiting_.front().number)) {
+      Waiting next = std::move(waiting_.front());
+      waiting_.pop_front();
+      const Status status = failure_;
+      mu_.Unlock();
+      next.callback(status);
+      next = {};
+      mu_.Lock();
+    }
+    calling_ = false;
+    changed_.NotifyAll();
+  }
+
+  void Watch() {
+    SetThreadName(name_);
+    while (WatchNext()) {
+    }
+  }
+  // Waits for the first event that has a callback, and calls what can be called. Returns false when the stream has
+  // ended.
+  bool WatchNext() {
+    std::shared_ptr<const CudaEvent> event;  // its destructor takes the lock
+    int64_t number = 0;
+    {
+      MutexLock lock(mu_);
+      while (waiting_.empty()) {
+        if (stopping_) return false;
+        wake_.Wait(mu_);  // ends: Stop notifies
+      }
+      event = waiting_.front().event;
+      number = waiting_.front().number;
+    }
+    Status status;
+    if (!Ended(number)) status = driver_.Synchronize(event->handle());
+    MutexLock lock(mu_);
+    status.ok() ? NoteReached(number) : NoteFailure(status);
+    Drain();
+    // Another thread calls callbacks.
+    while (calling_) changed_.Wait(mu_);  // ends: that thread notifies
+    return true;
+  }
+
+  Driver& driver_;
+  const int card_;
+  const std::string name_;
+  Mutex record_mu_;
+  int64_t last_number_ COHORT_GUARDED_BY(record_mu_) = 0;
+  std::atomic<int64_t> reached_{0};  // all events up to this number are reached
+  std::atomic<bool> failed_{false};
+  Mutex mu_;
+  CondVar wake_;     // for the watcher
+  CondVar changed_;  // for threads that wait until callbacks have been called
+  Status failure_ COHORT_GUARDED_BY(mu_);
+  std::deque<Waiting> waiting_ COHORT_GUARDED_BY(mu_);
+  bool calling_ COHORT_GUARDED_BY(mu_) = false;  // a thread calls callbacks
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
+  std::vector<EventHandle> spare_ COHORT_GUARDED_BY(mu_);
+  std::thread watcher_ COHORT_GUARDED_BY(mu_);
+};
+
+CudaEvent::CudaEvent(std::shared_ptr<StreamState> state, EventHandle handle, int64_t number)
+    : state_(std::move(state)), handle_(handle), number_(number) {}
+
+CudaEvent::~CudaEvent() { state_->GiveEvent(handle_); }
+
+bool CudaEvent::reached() const { return state_->Reached(handle_, number_); }
+
+Status CudaEvent::Synchronize(std::chrono::steady_clock::time_point deadline) {
+  return state_->Synchronize(shared_from_this(), number_, deadline);
+}
+
+void CudaEvent::OnReady(Callback callback) { state_->OnReady(shared_from_this(), number_, std::move(callback)); }
+
+CudaStream::CudaStream(Driver& driver, int card, const std::string& name)
+    : driver_(driver),
+      card_(card),
+      handle_(driver.MakeStream(card, name)),
+      state_(std::make_shared<StreamState>(driver, card, name)) {}
+
+CudaStream::~CudaStream() {
+  const Status status = Record()->Synchronize(std::chrono::steady_clock::now() + kEndOfStream);
+  if (!status.ok()) state_->Fail(status);
+  state_->Stop();
+  try {
+    driver_.DestroyStream(card_, handle_);
+  } catch (const Error&) {
+    // The card has failed. The process keeps the stream.
+  }
+}
+
+std::shared_ptr<StreamEvent> CudaStream::Record() {
+  StreamEvent::Callback first;
+  if (before_record_) first = before_record_();
+  return state_->Record(handle_, std::move(first));
+}
+
+void CudaStream::Wait(const std::shared_ptr<StreamEvent>& event) {
+  const EventHandle other = static_cast<const CudaEvent&>(*event).handle();
+  if (other.native == nullptr) return;  // of a device that has failed
+  try {
+    driver_.Wait(handle_, other);
+  } catch (...) {
+    state_->Fail(Status::FromCurrentException());
+  }
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,145 @@
+// Streams and events on the fake driver.
+#include "cohort/backends/cuda/cuda_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <vector>
+
+#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{60};
+std::chrono::steady_clock::time_point Later() { return std::chrono::steady_clock::now() + kPatience; }
+
+class CudaStreamTest : public ::testing::Test {
+ protected:
+  FakeDriver driver_;
+  CudaStream stream_{driver_, 0, "test"};
+};
+
+TEST_F(CudaStreamTest, AnEventIsReachedAfterTheWorkBeforeIt) {
+  int value = 0;
+  driver_.control().Hold(0);
+  driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+  const auto event = stream_.Record();
+  EXPECT_FALSE(event->reached());
+  const Status late = event->Synchronize(std::chrono::steady_clock::now() + std::chrono::milliseconds(10));
+  EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(late.message(), HasSubstr("'test'"));
+  driver_.control().Release(0);
+  EXPECT_TRUE(event->Synchronize(Later()).ok());
+  EXPECT_TRUE(event->reached());
+  EXPECT_EQ(value, 0x01010101);
+}
+
+TEST_F(CudaStreamTest, AStreamWaitsForAnEventOfAnother) {
+  CudaStream other(driver_, 0, "other");
+  int value = 0;
+  int copy = -1;
+  driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+  other.Wait(stream_.Record());
+  driver_.CopyAsync(&copy, &value, sizeof(value), Driver::Copy::kOnDevice, other.handle());
+  EXPECT_TRUE(other.Record()->Synchronize(Later()).ok());
+  EXPECT_EQ(copy, 0x01010101);
+}
+
+// The end of a step relies on it: an error that the callback of an earlier event reports is there when the step ends.
+TEST_F(CudaStreamTest, CallbacksOfEarlierEventsReturnBeforeSynchronizeReturns) {
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> called{0};
+    driver_.control().Hold(0);
+    for (int i = 0; i < 3; ++i) {
+      stream_.Record()->OnReady([&called](const Status&) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        ++called;
+      });
+    }
+    const auto last = stream_.Record();
+    driver_.control().Release(0);
+    ASSERT_TRUE(last->Synchronize(Later()).ok());
+    ASSERT_EQ(called, 3);
+  }
+}
+
+TEST_F(CudaStreamTest, CallbacksComeInTheOrderOfEvents) {
+  Mutex mu;
+  std::vector<int> order;
+  const auto note = [&](int n) {
+    return [&, n](const Status&) {
+      MutexLock lock(mu);
+      order.push_back(n);
+    };
+  };
+  driver_.control().Hold(0);
+  const auto first = stream_.Record();
+  const auto second = stream_.Record();
+  second->OnReady(note(2));
+  first->OnReady(note(1));
+  second->OnReady(note(3));
+  driver_.control().Release(0);
+  EXPECT_TRUE(second->Synchronize(Later()).ok());
+  {
+    MutexLock lock(mu);
+    EXPECT_THAT(order, ElementsAre(1, 2, 3));
+  }
+  second->OnReady(note(4));  // at once
+  MutexLock lock(mu);
+  EXPECT_EQ(order.back(), 4);
+}
+
+TEST_F(CudaStreamTest, WhatIsEnqueuedBeforeARecordComesBeforeItsEvent) {
+  int value = 0;
+  int seen = -1;
+  stream_.SetBeforeRecord([&]() -> StreamEvent::Callback {
+    driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+    return [&](const Status&) { seen = value; };
+  });
+  ASSERT_TRUE(stream_.Record()->Synchronize(Later()).ok());
+  EXPECT_EQ(seen, 0x01010101);
+  stream_.SetBeforeRecord({});
+}
+
+// An illegal address in a kernel: everything that waits learns of it, and nothing hangs.
+TEST_F(CudaStreamTest, EventsOfACardThatHasFailedCarryItsError) {
+  int value = 0;
+  driver_.control().Hold(0);
+  std::promise<Status> heard;
+  driver_.control().FailWork(0, 1);
+  driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+  const auto event = stream_.Record();
+  event->OnReady([&](const Status& status) { heard.set_value(status); });
+  driver_.control().Release(0);
+  const Status status = event->Synchronize(Later());
+  EXPECT_EQ(status.code(), Code::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("illegal memory access"));
+  EXPECT_THAT(heard.get_future().get().message(), HasSubstr("illegal memory access"));
+  EXPECT_EQ(value, 0);
+  const auto after = stream_.Record();  // does not throw
+  EXPECT_TRUE(after->reached());
+  EXPECT_THAT(after->Synchronize(Later()).message(), HasSubstr("illegal memory access"));
+  stream_.Wait(event);
+}
+
+TEST_F(CudaStreamTest, AnEventOutlivesItsStream) {
+  std::shared_ptr<StreamEvent> event;
+  {
+    CudaStream shorter(driver_, 0, "short");
+    event = shorter.Record();
+  }
+  EXPECT_TRUE(event->reached());
+  bool called = false;
+  event->OnReady([&](const Status& status) { called = status.ok(); });
+  EXPECT_TRUE(called);
+}
+
+}  // namespace
+}  // namespace cohort::cuda

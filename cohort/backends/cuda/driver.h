@@ -1,0 +1,128 @@
+// Driver: everything that the CUDA backend asks of NVIDIA's runtime library: cards, memory, streams, events, launches
+// and graphs. The real one (runtime_driver.cc) calls cudart. The fake one (fake/fake_driver.h) works in host memory, so
+// that the whole backend is tested on machines without a card.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cohort/core/error.h"
+
+namespace cohort::cuda {
+
+// Things that the driver has made, as it knows them. Only the driver that made one may use it.
+struct StreamHandle {
+  void* native = nullptr;
+};
+struct EventHandle {
+  void* native = nullptr;
+};
+struct GraphHandle {  // a captured graph that can be launched
+  void* native = nullptr;
+};
+
+// What a program may know about a card of this machine.
+struct CardInfo {
+  std::string name;        // "NVIDIA H100 80GB HBM3"
+  std::string pci_bus_id;  // "0000:01:00.0"
+  size_t memory_bytes = 0;
+  int major = 0;  // the compute capability is major.minor
+  int minor = 0;
+  int multiprocessors = 0;
+  size_t shared_bytes_per_block = 0;  // the most dynamic shared memory of one block
+};
+
+// How many blocks a launch has, how many threads a block, and how many bytes of dynamic shared memory a block.
+struct LaunchSize {
+  uint32_t blocks[3] = {1, 1, 1};
+  uint32_t threads[3] = {1, 1, 1};
+  size_t shared_bytes = 0;
+};
+
+// One kernel, compiled for the card and for the host. dialect/launch.h makes these objects, which exist as long as the
+// process.
+struct KernelCode {
+  const char* name;
+  const void* device;  // the address of the __global__ function, or null in a build without CUDA
+  // Runs all blocks of a launch on the calling thread, on host memory. `argument` is the kernel object.
+  void (*host)(const void* argument, const LaunchSize& size);
+};
+
+// One driver serves all devices of the process, and lives as long as it. Thread-safe. `card` is a number from 0 to
+// CardCount() - 1. Functions throw InternalError with the name and the text of the driver's error ("an illegal memory
+// access was encountered"), unless their comment says something else. After work on a stream has
+// failed, all later calls on the card throw its error.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  // Returns how many cards the process may use, as CUDA_VISIBLE_DEVICES says.
+  virtual int CardCount() = 0;
+  virtual CardInfo Card(int card) = 0;
+  // Returns how many bytes of the card's memory no process uses now.
+  virtual size_t FreeBytes(int card) = 0;
+  // Returns whether memory that goes back to a device's cache is filled with bytes of 0xff, in the order of the stream.
+  // The fake driver wants that, because then work that reads freed memory reads NaN.
+  virtual bool PoisonsFreedMemory() const { return false; }
+
+  // Returns device memory, aligned to 256 bytes, or null if the card has not enough. `bytes` is not 0.
+  virtual void* Allocate(int card, size_t bytes) = 0;
+  virtual void Free(int card, void* data) = 0;
+  // Returns host memory that the card copies from and to without a stop, or null if there is not enough.
+  virtual void* AllocatePinned(size_t bytes) = 0;
+  virtual void FreePinned(void* data) = 0;
+
+  // Makes a stream that does not wait for the default stream.
+  virtual StreamHandle MakeStream(int card, const std::string& name) = 0;
+  virtual void DestroyStream(int card, StreamHandle stream) = 0;
+  // Makes an event for order, not for times.
+  virtual EventHandle MakeEvent(int card) = 0;
+  virtual void DestroyEvent(int card, EventHandle event) = 0;
+  virtual void Record(EventHandle event, StreamHandle stream) = 0;
+  virtual void Wait(StreamHandle stream, EventHandle event) = 0;
+  // Sets `reached` to whether all work before the last Record of the event has run. Returns the card's error if it has
+  // failed.
+  virtual Status IsReached(EventHandle event, bool* reached) = 0;
+  // Waits until the event is reached. Returns the card's error if it has failed.
+  virtual Status Synchronize(EventHandle event) = 0;
+
+  // Enqueue work. The memory must stay as it is until the work has run. A host address must be pinned memory if the
+  // copy is to overlap with other work.
+  enum class Copy { kToHost, kFromHost, kOnDevice };
+  virtual void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) = 0;
+  virtual void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) = 0;
+  // Enqueues a kernel. Copies the `bytes` of `argument` before it returns.
+  virtual void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
+                      StreamHandle stream) = 0;
+
+  // From BeginCapture to EndCapture, work that the calling thread enqueues on the stream is not run but recorded, with
+  // its arguments as they are now. EndCapture returns the graph. It throws FailedPreconditionError, with the reason, if
+  // a call in between could not be recorded; then nothing is recorded any more.
+  virtual void BeginCapture(StreamHandle stream) = 0;
+  virtual GraphHandle EndCapture(StreamHandle stream) = 0;
+  virtual void LaunchGraph(GraphHandle graph, StreamHandle stream) = 0;
+  virtual void DestroyGraph(GraphHandle graph) = 0;
+};
+
+// Returns the driver of this process, or null if there is none: a build without CUDA, a machine without a driver, or a
+// driver that is too old. `why`, if not null, gets the reason in words.
+Driver* FindDriver(std::string* why = nullptr);
+// For tests: makes `driver` what FindDriver returns; null undoes it. Call it before devices are used for the first
+// time.
+void InstallDriver(Driver* driver);
+// Makes the driver that FindDriver returns if none is installed, or returns null and says why. It is defined once for
+// each kind of build: in runtime_driver.cc or in no_cuda.cc.
+Driver* MakeDriver(std::string* why);
+// What can be known about the driver of the machine without calling it.
+enum class DriverSigns {
+  kNotBuilt,  // this build has no CUDA
+  kNone,      // the machine has no driver
+  kSome       // it seems to have one, or one is installed for tests
+};
+// Looks only at files, so it may be called before main.
+DriverSigns LookForDriver();
+// The same, without regard to an installed driver. It is defined beside MakeDriver.
+DriverSigns LookForDriverOfMachine();
+
+}  // namespace cohort::cuda

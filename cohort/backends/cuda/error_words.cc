@@ -1,0 +1,260 @@
+// ErrorWords. A step has an entry from its first check on. BeforeRecord enqueues a kernel for each entry with a new
+// check: it copies the word to pinned memory. The callback behind it takes the outcome (Take), and removes the entry if
+// no check is left whose outcome is unknown. The word of a removed entry serves another step, which first sets it to 0
+// in the order of the stream: so work that still reads it for the old step sees the old value.
+#include "cohort/backends/cuda/error_words.h"
+
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cohort/backends/cuda/kernels/error_values.cu.h"
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+constexpr size_t kWordsOfChunk = 256;
+constexpr int kWordsRead = 2;  // the word, and the value at its position
+
+StepError& ErrorOf(const KernelContext& ctx) {
+  if (ctx.step().error != nullptr) return *ctx.step().error;
+  throw InternalError(
+      StrCat("[cuda] expected a step that keeps errors of its streams; got none for ", ctx.node().Describe()));
+}
+
+}  // namespace
+
+class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(Driver& driver, int card, StreamHandle stream) : driver_(driver), card_(card), stream_(stream) {}
+  ~Impl() {
+    try {
+      for (uint64_t* chunk : word_chunks_) driver_.Free(card_, chunk);
+      for (uint64_t* chunk : pinned_chunks_) driver_.FreePinned(chunk);
+    } catch (const Error&) {
+      // The card has failed.
+    }
+  }
+
+  const ErrorWord* WordOf(const KernelContext& ctx) {
+    MutexLock lock(mu_);
+    const Entry* entry = Find(ctx);
+    return entry == nullptr ? nullptr : entry->word;
+  }
+
+  Check Announce(const KernelContext& ctx, const Tensor* values, DescribeValue describe) {
+    StepError& error = ErrorOf(ctx);
+    std::string where = ctx.Describe();
+    MutexLock lock(mu_);
+    Entry* entry = Find(ctx);
+    if (entry == nullptr) entry = Make(error, ctx.step().step_id);
+    entry->checks.push_back({std::move(describe), std::move(where), entry->updates});
+    const auto number = static_cast<uint32_t>(entry->checks.size());
+    if (values != nullptr) entry->new_values.emplace_back(number, *values);
+    ++entry->open;
+    return {entry->word, number};
+  }
+
+  void Follow(const KernelContext& ctx) {
+    MutexLock lock(mu_);
+    Entry* entry = Find(ctx);
+    if (entry == nullptr) return;
+    --entry->open;
+    if (!std::exchange(entry->dirty, true)) dirty_.push_back(&ErrorOf(ctx));
+  }
+
+  bool MayRun(const KernelContext& ctx) {
+    StepError* const error = ctx.step().error;
+    if (error == nullptr) return true;
+    if (error->set()) return false;
+    MutexLock lock(mu_);
+    const Entry* entry = Find(ctx);
+    return (entry != nullptr && entry->updates > 0) || error->MayRun(ctx.step().cancellation);
+  }
+
+  void CountUpdate(const KernelContext& ctx) {
+    if (ctx.step().error == nullptr) return;
+    MutexLock lock(mu_);
+    if (Entry* entry = Find(ctx)) {
+      ++entry->updates;
+    } else {
+      ctx.step().error->CountUpdate();
+    }
+  }
+
+  StreamEvent::Callback BeforeRecord() {
+    std::vector<Tensor> held;  // memory of values is freed after the lock
+    std::vector<Reading> readings;
+    MutexLock lock(mu_);
+    for (StepError* error : dirty_) {
+      const auto found = entries_.find(error);
+      if (found == entries_.end()) continue;
+      Entry& entry = found->second;
+      entry.dirty = false;
+      ++entry.readings;
+      Reading reading{error, entry.serial, TakePinned(), entry.updates};
+      Fetch(entry, reading.pinned, &held);
+      readings.push_back(reading);
+    }
+    dirty_.clear();
+    if (readings.empty()) return {};
+    return [self = shared_from_this(), readings = std::move(readings)](const Status& status) {
+      for (const Reading& reading : readings) self->Take(reading, status);
+    };
+  }
+
+ private:
+  struct CheckOfStep {
+    DescribeValue describe;
+    std::string where;
+    int64_t updates_before;  // how many updates stood on the stream before the check
+  };
+  struct Entry {
+    int64_t serial = 0;
+    int64_t step_id = 0;
+    ErrorWord* word = nullptr;
+    std::deque<CheckOfStep> checks;
+    std::vector<std::pair<uint32_t, Tensor>> new_values;  // of checks that no kernel has fetched yet
+    int64_t updates = 0;                                  // enqueued since the entry was made
+    int64_t counted = 0;                                  // of these: StepError knows them
+    int open = 0;                                         // checks whose kernels are not enqueued yet
+    int readings = 0;                                     // on their way
+    bool dirty = false;                                   // a check was enqueued since the last reading
+    bool failed = false;
+  };
+  struct Reading {
+    StepError* error;
+    int64_t serial;
+    uint64_t* pinned;
+    int64_t updates;  // on the stream before it
+  };
+
+  Entry* Find(const KernelContext& ctx) COHORT_REQUIRES(mu_) {
+    if (entries_.empty()) return nullptr;
+    const auto found = entries_.find(ctx.step().error);
+    if (found == entries_.end()) return nullptr;
+    if (found->second.step_id == ctx.step().step_id) return &found->second;
+    // Of an earlier step that failed between a check and its kernel.
+    Remove(found);
+    return nullptr;
+  }
+  Entry* Make(StepError& error, int64_t step_id) COHORT_REQUIRES(mu_) {
+    Entry entry;
+    entry.serial = ++last_serial_;
+    entry.step_id = step_id;
+    entry.word = TakeWord();
+    return &entries_.insert_or_assign(&error, std::move(entry)).first->second;
+  }
+  void Remove(std::map<StepError*, Entry>::iterator at) COHORT_REQUIRES(mu_) {
+    free_words_.push_back(at->second.word);
+    std::erase(dirty_, at->first);
+    entries_.erase(at);
+  }
+
+  ErrorWord* TakeWord() COHORT_REQUIRES(mu_) {
+    if (free_words_.empty()) {
+      auto* chunk = static_cast<uint64_t*>(driver_.Allocate(card_, kWordsOfChunk * sizeof(uint64_t)));
+      if (chunk == nullptr)
+        throw ResourceExhaustedError("[cuda] expected 2 KiB of the card's memory for errors; got none");
+      word_chunks_.push_back(chunk);
+      for (size_t i = 0; i < kWordsOfChunk; ++i) free_words_.push_back(chunk + i);
+    }
+    ErrorWord* word = free_words_.back();
+    driver_.FillAsync(word, 0, sizeof(ErrorWord), stream_);
+    free_words_.pop_back();
+    return word;
+  }
+  uint64_t* TakePinned() COHORT_REQUIRES(mu_) {
+    if (free_pinned_.empty()) {
+      auto* chunk = static_cast<uint64_t*>(driver_.AllocatePinned(kWordsOfChunk * sizeof(uint64_t) * kWordsRead));
+      if (chunk == nullptr) throw ResourceExhaustedError("[cuda] expected 4 KiB of pinned memory for errors; got none");
+      pinned_chunks_.push_back(chunk);
+      for (size_t i = 0; i < kWordsOfChunk; ++i) free_pinned_.push_back(chunk + i * kWordsRead);
+    }
+    uint64_t* pinned = free_pinned_.back();
+    free_pinned_.pop_back();
+    pinned[0] = pinned[1] = 0;
+    return pinned;
+  }
+
+  // Enqueues that the word, and the value at which a check has failed, are copied.
+  void Fetch(Entry& entry, uint64_t* pinned, std::vector<Tensor>* held) COHORT_REQUIRES(mu_) {
+    CheckedValues checked;
+    const auto launch = [&] {
+      LaunchFetchError(driver_, stream_, entry.word, checked, pinned);
+      checked.count = 0;
+    };
+    for (auto& [number, values] : entry.new_values) {
+      if (checked.count == CheckedValues::kMost) launch();
+      checked.values[checked.count++] = {number, values.dtype() == DType::kInt64, values.raw_data(),
+                                         values.num_elements()};
+      held->push_back(std::move(values));
+    }
+    launch();
+    entry.new_values.clear();
+  }
+
+  // Takes the outcome of the checks that stood before the reading.
+  void Take(const Reading& reading, const Status& status) {
+    const uint64_t error = reading.pinned[0];
+    const auto value = static_cast<int64_t>(reading.pinned[1]);
+    MutexLock lock(mu_);
+    free_pinned_.push_back(reading.pinned);
+    const auto found = entries_.find(reading.error);
+    if (found == entries_.end() || found->second.serial != reading.serial) return;
+    Entry& entry = found->second;
+    --entry.readings;
+    const bool last = entry.readings == 0 && !entry.dirty && entry.open == 0;
+    if (status.ok() && !entry.failed) {
+      if (error != 0) {
+        entry.failed = true;
+        const CheckOfStep& check = entry.checks[static_cast<size_t>(error >> kErrorPositionBits) - 1];
+        Count(*reading.error, &entry, check.updates_before);
+        const auto position = static_cast<int64_t>(error & ((ErrorWord{1} << kErrorPositionBits) - 1));
+        const Status described = check.describe(position, value);
+        reading.error->Set(Status(described.code(), StrCat(described.message(), "\n  ", check.where)));
+      } else {
+        Count(*reading.error, &entry, last ? entry.updates : reading.updates);
+      }
+    }
+    if (last) Remove(found);
+  }
+  static void Count(StepError& error, Entry* entry, int64_t updates) {
+    for (; entry->counted < updates; ++entry->counted) error.CountUpdate();
+  }
+
+  Driver& driver_;
+  const int card_;
+  const StreamHandle stream_;
+  Mutex mu_;
+  int64_t last_serial_ COHORT_GUARDED_BY(mu_) = 0;
+  std::map<StepError*, Entry> entries_ COHORT_GUARDED_BY(mu_);
+  std::vector<StepError*> dirty_ COHORT_GUARDED_BY(mu_);
+  std::vector<ErrorWord*> free_words_ COHORT_GUARDED_BY(mu_);
+  std::vector<uint64_t*> free_pinned_ COHORT_GUARDED_BY(mu_);
+  std::vector<uint64_t*> word_chunks_ COHORT_GUARDED_BY(mu_);
+  std::vector<uint64_t*> pinned_chunks_ COHORT_GUARDED_BY(mu_);
+};
+
+ErrorWords::ErrorWords(Driver& driver, int card, StreamHandle stream)
+    : impl_(std::make_shared<Impl>(driver, card, stream)) {}
+ErrorWords::~ErrorWords() = default;
+
+const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) { return impl_->WordOf(ctx); }
+ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe) {
+  return impl_->Announce(ctx, nullptr,
+                         [describe = std::move(describe)](int64_t position, int64_t) { return describe(position); });
+}
+ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, const Tensor& values, DescribeValue describe) {
+  return impl_->Announce(ctx, &values, std::move(describe));
+}
+void ErrorWords::Follow(const KernelContext& ctx) { impl_->Follow(ctx); }
+bool ErrorWords::MayRun(const KernelContext& ctx) { return impl_->MayRun(ctx); }
+void ErrorWords::CountUpdate(const KernelContext& ctx) { impl_->CountUpdate(ctx); }
+StreamEvent::Callback ErrorWords::BeforeRecord() { return impl_->BeforeRecord(); }
+
+}  // namespace cohort::cuda

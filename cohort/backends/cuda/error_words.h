@@ -1,0 +1,76 @@
+// ErrorWords: how a kernel on a card reports bad data, and how later updates of the same step learn of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "cohort/backends/cuda/driver.h"
+#include "cohort/device/kernel.h"
+#include "cohort/device/stream.h"
+
+namespace cohort::cuda {
+
+// A word in device memory. 0: no error. A kernel that finds a bad value sets it once, with AtomicCompareAndSet from 0,
+// to Encode(check, position): which check of the step failed, and where. A kernel that updates variables reads the word
+// first and keeps the old values if it is not 0.
+using ErrorWord = uint64_t;
+
+inline constexpr int kErrorPositionBits = 40;
+
+// Encodes for kernels (dialect code, so it is constexpr): `check` from 1, `position` from 0 to 2^40 - 1.
+constexpr ErrorWord EncodeError(uint32_t check, int64_t position) {
+  return (static_cast<ErrorWord>(check) << kErrorPositionBits) |
+         (static_cast<ErrorWord>(position) & ((ErrorWord{1} << kErrorPositionBits) - 1));
+}
+
+// The words of the steps that run on one device. The device owns it, and makes the compute stream call BeforeRecord. So
+// the words are read back when an event is recorded, and before callbacks of that event and of later ones are called;
+// the event at the end of a step is one of them. Thread-safe.
+//
+// It also counts updates for the step's StepError. Updates behind a check that may still fail are counted when the word
+// has been read back: then it is known which of them were applied.
+class ErrorWords {
+ public:
+  // `stream` is the compute stream.
+  ErrorWords(Driver& driver, int card, StreamHandle stream);
+  // Requires: the stream has run all its work.
+  ~ErrorWords();
+  ErrorWords(const ErrorWords&) = delete;
+  ErrorWords& operator=(const ErrorWords&) = delete;
+
+  // Returns the word of the step of `ctx` on this device; every kernel of one step gets the same. Null if no check of
+  // the step has been announced whose outcome is still unknown: then updates need not look.
+  const ErrorWord* WordOf(const KernelContext& ctx);
+
+  // Announces a check. Returns the word and the number of the check for EncodeError. Call it before the kernel's work
+  // is enqueued, on the thread that enqueues it. `describe` makes the error from the position. It runs on the host, in
+  // a callback of an event, so it must not call the device. Throws InternalError if the step keeps no errors.
+  struct Check {
+    ErrorWord* word;
+    uint32_t number;
+  };
+  using Describe = std::function<Status(int64_t position)>;
+  Check Announce(const KernelContext& ctx, Describe describe);
+  // As above, for a check of the elements of `values`, which has dtype int32 or int64 and lies in the device's memory.
+  // The error is also made from the element at the position.
+  using DescribeValue = std::function<Status(int64_t position, int64_t value)>;
+  Check Announce(const KernelContext& ctx, const Tensor& values, DescribeValue describe);
+  // Call it after the kernel that checks was enqueued, once for each call of Announce. Only then is the word read back.
+  void Follow(const KernelContext& ctx);
+
+  // Returns whether work of the step may be enqueued. If it returns false, the step's error is set (StepError::MayRun).
+  bool MayRun(const KernelContext& ctx);
+  // Call it after an update of a variable was enqueued.
+  void CountUpdate(const KernelContext& ctx);
+
+  // Enqueues the copies of the words that have to be read back. Returns the callback for the event behind them, or an
+  // empty function.
+  StreamEvent::Callback BeforeRecord();
+
+ private:
+  class Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace cohort::cuda

@@ -1,0 +1,24 @@
+// Cards for a whole program: a program that links this object finds fake cards when it looks for GPUs, as it would find
+// real ones. The environment variable COHORT_FAKE_CARDS says how many (2). For tests only.
+#include <cstdlib>
+
+#include "cohort/backends/cuda/fake/fake_blas.h"
+#include "cohort/backends/cuda/fake/fake_dnn.h"
+#include "cohort/backends/cuda/fake/fake_driver.h"
+
+namespace cohort::cuda {
+namespace {
+
+// Runs before the constructors of other sources, because they register the backends, which look for a driver.
+__attribute__((constructor(101))) void InstallFakeCards() {
+  const char* cards = std::getenv("COHORT_FAKE_CARDS");
+  FakeDriverOptions options;
+  options.cards = cards == nullptr ? 2 : std::atoi(cards);
+  auto* driver = new FakeDriver(options);  // lives as long as the process
+  InstallDriver(driver);
+  InstallBlas(new FakeBlas(*driver));
+  InstallDnn(new FakeDnn(*driver));
+}
+
+}  // namespace
+}  // namespace cohort::cuda

@@ -1,0 +1,484 @@
+// FakeDriver. A stream (Queue) is a thread with a list of pieces of work. An event points to a Marker, which the stream
+// of its last Record sets. A capture is a list of pieces of work in a Graph; a launch of the graph is one piece of work
+// that runs all of them. A card that has failed runs no work any more, but sets markers, so that waits end.
+#include "cohort/backends/cuda/fake/fake_driver.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <new>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/core/thread_pool.h"
+
+namespace cohort::cuda {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+constexpr size_t kMultiprocessors = 2;
+constexpr size_t kSharedBytes = 227 * 1024;  // as much as an H100 has
+
+void* NewMemory(size_t bytes) {
+  void* data = ::operator new(bytes, kAlignment, std::nothrow);
+  if (data != nullptr) std::memset(data, kFakePoison, bytes);
+  return data;
+}
+void DeleteMemory(void* data) { ::operator delete(data, kAlignment); }
+
+// Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
+bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
+
+}  // namespace
+
+struct FakeDriver::Marker {
+  Mutex mu;
+  CondVar changed;
+  bool reached COHORT_GUARDED_BY(mu) = false;
+
+  void Reach() {
+    MutexLock lock(mu);
+    reached = true;
+    changed.NotifyAll();
+  }
+  bool IsReached() {
+    MutexLock lock(mu);
+    return reached;
+  }
+  void Wait() {
+    MutexLock lock(mu);
+    while (!reached) changed.Wait(mu);  // ends: a stream sets the markers that it has, even of a card that has failed
+  }
+};
+
+struct FakeDriver::Graph {
+  std::vector<std::function<void()>> work;
+  std::thread::id thread;
+  std::string invalid;  // why the capture cannot become a graph
+};
+
+struct FakeDriver::Event {
+  int card;
+  Mutex mu;
+  std::shared_ptr<Marker> last COHORT_GUARDED_BY(mu);       // null: not recorded yet
+  const void* captured_by COHORT_GUARDED_BY(mu) = nullptr;  // the stream whose capture has recorded it
+};
+
+struct FakeCardState {
+  mutable Mutex mu;
+  CondVar changed;
+  bool held COHORT_GUARDED_BY(mu) = false;
+  bool failed COHORT_GUARDED_BY(mu) = false;
+  int64_t work_left COHORT_GUARDED_BY(mu) = 0;
+  size_t used COHORT_GUARDED_BY(mu) = 0;
+  std::map<void*, size_t> blocks COHORT_GUARDED_BY(mu);
+  std::vector<FakeDriver::Queue*> streams COHORT_GUARDED_BY(mu);
+
+  // Called by a stream before a piece of work. Waits while the card is held. Returns whether the work may run.
+  bool BeginWork(bool always) {
+    MutexLock lock(mu);
+    while (held) changed.Wait(mu);  // ends: whoever holds the card releases it
+    if (always) return true;
+    if (work_left > 0 && --work_left == 0) failed = true;
+    return !failed;
+  }
+};
+
+// One stream.
+class FakeDriver::Queue {
+ public:
+  Queue(int card, CardState& state, const std::string& name, const FakeDriverOptions& options, uint64_t seed)
+      : card_(card), state_(state), thread_([this, name, options, seed] {
+          SetThreadName(name);
+          Loop(options, seed);
+        }) {}
+  ~Queue() {
+    {
+      MutexLock lock(mu_);
+      stopping_ = true;
+    }
+    wake_.NotifyAll();
+    thread_.join();
+  }
+  int card() const { return card_; }
+
+  // Runs `work` after all work before it, or records it if the stream is being captured. A piece of work with `always`
+  // runs also on a card that has failed.
+  void Add(std::function<void()> work, bool always = false) {
+    MutexLock lock(mu_);
+    if (capture_ != nullptr) {
+      if (capture_->thread != std::this_thread::get_id()) Invalidate("another thread enqueued work on the stream");
+      capture_->work.push_back(std::move(work));
+      return;
+    }
+    queue_.push_back({std::move(work), always});
+    wake_.NotifyOne();
+  }
+  bool capturing() {
+    MutexLock lock(mu_);
+    return capture_ != nullptr;
+  }
+  void Begin() {
+    MutexLock lock(mu_);
+    if (capture_ != nullptr)
+      throw InternalError("[fake driver] expected one capture of a stream at a time; got a second");
+    capture_ = std::make_unique<Graph>();
+    capture_->thread = std::this_thread::get_id();
+  }
+  std::unique_ptr<Graph> End() {
+    MutexLock lock(mu_);
+    return std::move(capture_);
+  }
+  void MakeInvalid(const char* why) {
+    MutexLock lock(mu_);
+    if (capture_ != nullptr) Invalidate(why);
+  }
+  void WaitUntilIdle() {
+    const auto marker = std::make_shared<Marker>();
+    {
+      MutexLock lock(mu_);
+      queue_.push_back({[marker] { marker->Reach(); }, true});
+      wake_.NotifyOne();
+    }
+    marker->Wait();
+  }
+
+ private:
+  struct Piece {
+    std::function<void()> work;
+    bool always;
+  };
+  void Invalidate(const char* why) COHORT_REQUIRES(mu_) {
+    if (capture_->invalid.empty()) capture_->invalid = why;
+  }
+
+  void Loop(const FakeDriverOptions& options, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::bernoulli_distribution delayed(options.delay_probability);
+    std::uniform_int_distribution<int64_t> microseconds(0, options.longest_delay.count());
+    for (;;) {
+      Piece piece;
+      {
+        MutexLock lock(mu_);
+        while (queue_.empty()) {
+          if (stopping_) return;
+          wake_.Wait(mu_);  // ends: the destructor notifies
+        }
+        piece = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      if (delayed(random)) std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
+      if (state_.BeginWork(piece.always)) piece.work();
+    }
+  }
+
+  const int card_;
+  CardState& state_;
+  Mutex mu_;
+  CondVar wake_;
+  std::deque<Piece> queue_ COHORT_GUARDED_BY(mu_);
+  std::unique_ptr<Graph> capture_ COHORT_GUARDED_BY(mu_);  // null: the stream is not being captured
+  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+namespace {
+// The stream that this thread captures.
+thread_local void* captured_stream = nullptr;
+}  // namespace
+
+FakeControl::FakeControl(int cards) {
+  for (int i = 0; i < cards; ++i) cards_.push_back(std::make_unique<FakeCardState>());
+}
+
+FakeControl::~FakeControl() {
+  for (const auto& card : cards_) {
+    MutexLock lock(card->mu);
+    for (const auto& [data, bytes] : card->blocks) DeleteMemory(data);
+  }
+}
+
+FakeCardState& FakeControl::State(int card) const {
+  if (card < 0 || static_cast<size_t>(card) >= cards_.size()) {
+    throw InternalError(StrCat("[fake driver] expected a card from 0 to ", cards_.size() - 1, "; got ", card));
+  }
+  return *cards_[static_cast<size_t>(card)];
+}
+
+FakeDriver::FakeDriver(const FakeDriverOptions& options)
+    : options_(options), control_(options.cards), next_seed_(options.seed) {}
+
+FakeDriver::~FakeDriver() {
+  MutexLock lock(mu_);
+  for (const auto& [data, bytes] : pinned_) DeleteMemory(data);
+}
+
+void FakeDriver::CheckCard(const CardState& card) {
+  MutexLock lock(card.mu);
+  if (card.failed) throw InternalError("[cuda] an illegal memory access was encountered (700, on the fake driver)");
+}
+
+void FakeDriver::RefuseInCapture(const char* call) {
+  if (captured_stream == nullptr) return;
+  static_cast<Queue*>(captured_stream)->MakeInvalid(call);
+  throw FailedPreconditionError(
+      StrCat("[cuda] operation not permitted when stream is capturing (900, on the fake driver): ", call));
+}
+
+CardInfo FakeDriver::Card(int card) {
+  (void)State(card);
+  CardInfo info;
+  info.name = "Fake Card";
+  info.pci_bus_id = StrCat("0000:0", card + 1, ":00.0");
+  info.memory_bytes = options_.memory_bytes;
+  info.major = 9;
+  info.multiprocessors = kMultiprocessors;
+  info.shared_bytes_per_block = kSharedBytes;
+  return info;
+}
+
+size_t FakeDriver::FreeBytes(int card) { return options_.memory_bytes - control_.bytes_allocated(card); }
+
+size_t FakeControl::bytes_allocated(int card) const {
+  const FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  return state.used;
+}
+
+void* FakeDriver::Allocate(int card, size_t bytes) {
+  RefuseInCapture("Allocate");
+  CardState& state = State(card);
+  CheckCard(state);
+  if (ComesToZero(control_.allocations_left_)) return nullptr;
+  MutexLock lock(state.mu);
+  if (bytes > options_.memory_bytes - state.used) return nullptr;
+  void* data = NewMemory(bytes);
+  if (data == nullptr) return nullptr;
+  state.used += bytes;
+  state.blocks[data] = bytes;
+  return data;
+}
+
+void FakeDriver::Free(int card, void* data) {
+  RefuseInCapture("Free");
+  CardState& state = State(card);
+  std::vector<Queue*> streams;
+  {
+    MutexLock lock(state.mu);
+    streams = state.streams;
+  }
+  for (Queue* stream : streams) stream->WaitUntilIdle();
+  MutexLock lock(state.mu);
+  const auto found = state.blocks.find(data);
+  if (found == state.blocks.end())
+    throw InternalError("[fake driver] expected memory of the card to free; got another address");
+  state.used -= found->second;
+  state.blocks.erase(found);
+  DeleteMemory(data);
+}
+
+void* FakeDriver::AllocatePinned(size_t bytes) {
+  RefuseInCapture("AllocatePinned");
+  if (ComesToZero(control_.pinned_left_)) return nullptr;
+  void* data = NewMemory(bytes);
+  MutexLock lock(mu_);
+  if (data != nullptr) pinned_[data] = bytes;
+  return data;
+}
+
+void FakeDriver::FreePinned(void* data) {
+  RefuseInCapture("FreePinned");
+  MutexLock lock(mu_);
+  if (pinned_.erase(data) == 0)
+    throw InternalError("[fake driver] expected pinned memory to free; got another address");
+  DeleteMemory(data);
+}
+
+StreamHandle FakeDriver::MakeStream(int card, const std::string& name) {
+  CardState& state = State(card);
+  CheckCard(state);
+  auto* queue = new Queue(card, state, name, options_, next_seed_++);
+  MutexLock lock(state.mu);
+  state.streams.push_back(queue);
+  return {queue};
+}
+
+void FakeDriver::DestroyStream(int card, StreamHandle stream) {
+  CardState& state = State(card);
+  {
+    MutexLock lock(state.mu);
+    std::erase(state.streams, static_cast<Queue*>(stream.native));
+  }
+  delete static_cast<Queue*>(stream.native);
+}
+
+EventHandle FakeDriver::MakeEvent(int card) {
+  (void)State(card);
+  return {new Event{card, {}, {}, {}}};
+}
+
+void FakeDriver::DestroyEvent(int, EventHandle event) { delete static_cast<Event*>(event.native); }
+
+void FakeDriver::Record(EventHandle event, StreamHandle stream) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  auto* target = static_cast<Event*>(event.native);
+  CheckCard(State(queue->card()));
+  if (queue->capturing()) {
+    MutexLock lock(target->mu);
+    target->captured_by = queue;
+    return;
+  }
+  auto marker = std::make_shared<Marker>();
+  {
+    MutexLock lock(target->mu);
+    target->last = marker;
+    target->captured_by = nullptr;
+  }
+  queue->Add([marker = std::move(marker)] { marker->Reach(); }, true);
+}
+
+void FakeDriver::Wait(StreamHandle stream, EventHandle event) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  auto* of = static_cast<Event*>(event.native);
+  CheckCard(State(queue->card()));
+  std::shared_ptr<Marker> marker;
+  const void* captured_by = nullptr;
+  {
+    MutexLock lock(of->mu);
+    marker = of->last;
+    captured_by = of->captured_by;
+  }
+  if (captured_by == queue) return;
+  if (captured_by != nullptr || queue->capturing()) {
+    if (captured_stream != nullptr)
+      static_cast<Queue*>(captured_stream)->MakeInvalid("a wait for work outside of the capture");
+    throw FailedPreconditionError(
+        "[cuda] dependency created on uncaptured work in another stream (905, on the fake driver)");
+  }
+  if (marker != nullptr) queue->Add([marker = std::move(marker)] { marker->Wait(); }, true);
+}
+
+Status FakeDriver::IsReached(EventHandle event, bool* reached) {
+  RefuseInCapture("IsReached");
+  auto* of = static_cast<Event*>(event.native);
+  std::shared_ptr<Marker> marker;
+  {
+    MutexLock lock(of->mu);
+    if (of->captured_by != nullptr) return Status(Code::kInternal, "[fake driver] the event belongs to a capture");
+    marker = of->last;
+  }
+  *reached = marker == nullptr || marker->IsReached();
+  if (!*reached) return {};
+  try {
+    CheckCard(State(of->card));
+  } catch (...) {
+    return Status::FromCurrentException();
+  }
+  return {};
+}
+
+Status FakeDriver::Synchronize(EventHandle event) {
+  RefuseInCapture("Synchronize");
+  auto* of = static_cast<Event*>(event.native);
+  std::shared_ptr<Marker> marker;
+  {
+    MutexLock lock(of->mu);
+    marker = of->last;
+  }
+  if (marker != nullptr) marker->Wait();
+  bool reached = false;
+  return IsReached(event, &reached);
+}
+
+void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  CheckCard(State(queue->card()));
+  if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
+}
+
+void FakeDriver::FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  CheckCard(State(queue->card()));
+  if (bytes > 0) queue->Add([=] { std::memset(to, value, bytes); });
+}
+
+void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
+                        StreamHandle stream) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  CheckCard(State(queue->card()));
+  for (int axis = 0; axis < 3; ++axis) {
+    constexpr uint32_t kMostBlocks = 65535;  // in the second and third direction
+    if (size.blocks[axis] == 0 || size.threads[axis] == 0 || (axis > 0 && size.blocks[axis] > kMostBlocks)) {
+      throw InternalError(
+          StrCat("[cuda] invalid configuration argument (9, on the fake driver) of kernel ", code.name));
+    }
+  }
+  constexpr uint32_t kMostThreads = 1024;
+  if (uint64_t{size.threads[0]} * size.threads[1] * size.threads[2] > kMostThreads ||
+      size.shared_bytes > kSharedBytes) {
+    throw InternalError(StrCat("[cuda] invalid argument (1, on the fake driver): kernel ", code.name, " has blocks of ",
+                               size.threads[0], " x ", size.threads[1], " x ", size.threads[2], " threads and ",
+                               size.shared_bytes, " bytes"));
+  }
+  ++control_.launches_;
+  // Kernels are arguments by value: they are as they were at the launch, or at the capture.
+  std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);
+  std::memcpy(copy.get(), argument, bytes);
+  queue->Add([host = code.host, size, copy = std::move(copy)] { host(copy.get(), size); });
+}
+
+void FakeDriver::BeginCapture(StreamHandle stream) {
+  RefuseInCapture("BeginCapture");
+  auto* queue = static_cast<Queue*>(stream.native);
+  CheckCard(State(queue->card()));
+  queue->Begin();
+  captured_stream = queue;
+}
+
+GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  captured_stream = nullptr;
+  std::unique_ptr<Graph> graph = queue->End();
+  if (graph == nullptr) throw InternalError("[fake driver] expected a capture to end; got none");
+  if (!graph->invalid.empty()) {
+    throw FailedPreconditionError(StrCat(
+        "[cuda] operation failed due to a previous error during capture (901, on the fake driver): ", graph->invalid));
+  }
+  return {graph.release()};
+}
+
+void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
+  auto* queue = static_cast<Queue*>(stream.native);
+  CheckCard(State(queue->card()));
+  ++control_.graph_launches_;
+  // The pieces of work are copied, so that the graph can be destroyed while it runs, as on a card.
+  queue->Add([pieces = static_cast<Graph*>(graph.native)->work] {
+    for (const auto& work : pieces) work();
+  });
+}
+
+void FakeDriver::DestroyGraph(GraphHandle graph) { delete static_cast<Graph*>(graph.native); }
+
+void FakeControl::FailWork(int card, int64_t n) {
+  FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  state.work_left = n;
+}
+
+void FakeControl::Hold(int card) {
+  FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  state.held = true;
+}
+
+void FakeControl::Release(int card) {
+  FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  state.held = false;
+  state.changed.NotifyAll();
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,123 @@
+// FakeDriver: a Driver that needs no card. Its memory is host memory, its streams are threads, and its launches run the
+// host version of the kernels. It is stricter than a card: what a program must not rely on goes wrong here. For tests
+// only.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/backends/cuda/driver.h"
+#include "cohort/core/mutex.h"
+
+namespace cohort::cuda {
+
+// The value of every byte of memory that nobody has written: floats are then NaN.
+inline constexpr unsigned char kFakePoison = 0xff;
+
+struct FakeDriverOptions {
+  int cards = 1;
+  size_t memory_bytes = size_t{2} << 30;  // of each card
+  // Before a piece of work, a stream waits with this probability for a time from 0 to longest_delay. All is drawn from
+  // `seed`.
+  uint64_t seed = 1;
+  double delay_probability = 0.02;
+  std::chrono::microseconds longest_delay{300};
+};
+
+struct FakeCardState;
+
+// Faults and delays of the cards of a FakeDriver, and counts of what the driver was asked. The driver owns it.
+// Thread-safe.
+class FakeControl {
+ public:
+  explicit FakeControl(int cards);
+  ~FakeControl();
+  // The n-th piece of work that runs on the card from now on fails, as a kernel does that uses a wrong address. 1: the
+  // next.
+  void FailWork(int card, int64_t n);
+  // The n-th call of Allocate (of all cards), or of AllocatePinned, from now on returns null. 1: the next.
+  void FailAllocation(int64_t n) { allocations_left_ = n; }
+  void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
+  // Makes the streams of a card stand still until Release is called.
+  void Hold(int card);
+  void Release(int card);
+  // Return counts since the start: of kernels that were enqueued or captured, and of launches of graphs.
+  int64_t launches() const { return launches_; }
+  int64_t graph_launches() const { return graph_launches_; }
+  // Returns how many bytes Allocate has given and Free has not taken back.
+  size_t bytes_allocated(int card) const;
+
+ private:
+  friend class FakeDriver;
+  FakeCardState& State(int card) const;
+
+  std::vector<std::unique_ptr<FakeCardState>> cards_;
+  std::atomic<int64_t> launches_{0};
+  std::atomic<int64_t> graph_launches_{0};
+  std::atomic<int64_t> allocations_left_{0};
+  std::atomic<int64_t> pinned_left_{0};
+};
+
+// A test owns it, or lets it live as long as the process. All streams must be destroyed before it. Thread-safe.
+class FakeDriver final : public Driver {
+ public:
+  explicit FakeDriver(const FakeDriverOptions& options = {});
+  ~FakeDriver() override;
+
+  int CardCount() override { return options_.cards; }
+  CardInfo Card(int card) override;
+  size_t FreeBytes(int card) override;
+  bool PoisonsFreedMemory() const override { return true; }
+  void* Allocate(int card, size_t bytes) override;
+  // Waits until all streams of the card have run their work, as cudaFree does.
+  void Free(int card, void* data) override;
+  void* AllocatePinned(size_t bytes) override;
+  void FreePinned(void* data) override;
+  StreamHandle MakeStream(int card, const std::string& name) override;
+  // Waits until the stream has run its work.
+  void DestroyStream(int card, StreamHandle stream) override;
+  EventHandle MakeEvent(int card) override;
+  void DestroyEvent(int card, EventHandle event) override;
+  void Record(EventHandle event, StreamHandle stream) override;
+  void Wait(StreamHandle stream, EventHandle event) override;
+  Status IsReached(EventHandle event, bool* reached) override;
+  Status Synchronize(EventHandle event) override;
+  void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) override;
+  void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) override;
+  void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
+              StreamHandle stream) override;
+  void BeginCapture(StreamHandle stream) override;
+  GraphHandle EndCapture(StreamHandle stream) override;
+  void LaunchGraph(GraphHandle graph, StreamHandle stream) override;
+  void DestroyGraph(GraphHandle graph) override;
+
+  // What a test may do to the cards, and see of them.
+  FakeControl& control() { return control_; }
+
+ private:
+  using CardState = FakeCardState;
+  struct Marker;
+  struct Event;
+  struct Graph;
+  class Queue;
+  friend struct FakeCardState;
+
+  CardState& State(int card) const { return control_.State(card); }
+  // Throws the card's error if it has failed.
+  static void CheckCard(const CardState& card);
+  // Throws FailedPreconditionError, and makes the capture invalid, if the calling thread captures a stream.
+  void RefuseInCapture(const char* call);
+
+  const FakeDriverOptions options_;
+  FakeControl control_;
+  std::atomic<uint64_t> next_seed_;
+  mutable Mutex mu_;
+  std::map<void*, size_t> pinned_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace cohort::cuda

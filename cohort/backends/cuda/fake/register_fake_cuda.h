@@ -1,0 +1,24 @@
+// RegisterGpusForTests: devices of type "GPU" for test suites, on the fake driver or on a card. RegisterFakeCuda:
+// always on the fake driver. For tests only.
+#pragma once
+
+#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/device/kernel.h"
+
+namespace cohort::cuda {
+
+// Installs a fake driver with this many cards, and fakes of the libraries for products and convolutions, and registers
+// the CUDA backend. From then on device_count {"GPU", n} makes such devices, by turns on the cards. Nodes are not
+// placed on them unless they ask for it. The first call decides how many cards there are. Returns the driver, which
+// lives as long as the process. Thread-safe.
+FakeDriver& RegisterFakeCuda(int cards = 2);
+
+// Calls RegisterFakeCuda. But if the environment variable COHORT_TEST_CARD is "1" (./dev test gpu), the devices are
+// those of the machine's cards, by turns. Throws FailedPreconditionError then if there is no card, with the reason.
+void RegisterGpusForTests();
+
+// Gives each op that has a kernel for the CPU and none for GPUs, such as an op of a test, a kernel that computes on the
+// host (kernels/host_fallback.h).
+void RegisterFallbacksOfTests(KernelRegistry& registry);
+
+}  // namespace cohort::cuda

@@ -1,0 +1,69 @@
+// Gradients of activation functions, for kernels: functions of two elements, in the order of the op's inputs. `g` is
+// the gradient's element; y is that of the function's result, and x that of its operand. Files *.cu include it.
+#pragma once
+
+#include <cmath>
+
+#include "cohort/backends/cuda/dialect/launch.h"
+#include "cohort/backends/cuda/kernels/activation_functions.h"
+
+namespace cohort::cuda {
+
+struct ReluGradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W g, W x) {
+    return x > W(0) ? g : W(0);
+  }
+};
+struct Relu6Gradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W g, W x) {
+    return x > W(0) && x < W(6) ? g : W(0);
+  }
+};
+struct EluGradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W g, W y) {
+    return y < W(0) ? (y + W(1)) * g : g;
+  }
+};
+struct SeluGradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W g, W y) {
+    return (y < W(0) ? y + W(kSeluScaleAlpha) : W(kSeluScale)) * g;
+  }
+};
+struct SoftplusGradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W g, W x) {
+    return g / (W(1) + std::exp(-x));
+  }
+};
+struct SigmoidGradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W y, W g) {
+    return g * y * (W(1) - y);
+  }
+};
+struct TanhGradient {
+  template <typename W>
+  COHORT_KERNEL static W Apply(W y, W g) {
+    return g * (W(1) - y * y);
+  }
+};
+struct LeakyReluFunction {
+  float alpha;
+  template <typename W>
+  COHORT_KERNEL W Apply(W x) const {
+    return x > W(0) ? x : x * static_cast<W>(alpha);
+  }
+};
+struct LeakyReluGradient {
+  float alpha;
+  template <typename W>
+  COHORT_KERNEL W Apply(W g, W x) const {
+    return x > W(0) ? g : g * static_cast<W>(alpha);
+  }
+};
+
+}  // namespace cohort::cuda

@@ -1,0 +1,32 @@
+// The ops of devices of type "GPU" whose work is done on the host, each with its reason. The list is complete: an op of
+// the CPU's that is neither here nor has a kernel of its own cannot run on a GPU (on_host_test.cc).
+#include "cohort/backends/cuda/kernels/host_fallback.h"
+#include "cohort/backends/cuda/kernels/register.h"
+
+namespace cohort::cuda {
+namespace {
+
+struct OnHost {
+  const char* op;
+  const char* why;
+};
+
+constexpr OnHost kOnHost[] = {
+    {"DynamicPartition", "the shapes of its outputs depend on the data"},
+    {"DynamicStitch", "the shape of its output depends on the data"},
+    {"InvertPermutation", "it has to know of each number whether it is there once; permutations are short"},
+    {"Unique", "the shape of its outputs depends on the data"},
+    {"UniqueWithCounts", "the shape of its outputs depends on the data"},
+    {"Where", "the shape of its output depends on the data"},
+};
+
+}  // namespace
+
+void RegisterKernelsOnHost(KernelRegistry& registry) {
+  for (const OnHost& entry : kOnHost) {
+    registry.Register(entry.op, kGpu,
+                      [&registry](const KernelConstruction& c) { return MakeHostFallback(registry, c); });
+  }
+}
+
+}  // namespace cohort::cuda

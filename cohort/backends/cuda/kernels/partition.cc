@@ -1,0 +1,104 @@
+// Kernels that change or sum rows by index: UnsortedSegmentSum, and the updates of rows of a variable
+// (ResourceScatter...).
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/backends/cuda/kernels/index_check.h"
+#include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/backends/cuda/kernels/row_update.h"
+#include "cohort/backends/cuda/kernels/scratch.h"
+#include "cohort/backends/cuda/kernels/segment_sum.cu.h"
+#include "cohort/backends/cuda/kernels/training.cu.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/device/variable_kernels.h"
+
+namespace cohort::cuda {
+namespace {
+
+void SegmentSum(KernelContext& ctx) {
+  CudaCall call(ctx);
+  const Tensor& data = ctx.input(0);
+  const Tensor& ids = ctx.input(1);
+  Tensor& out = *call.AllocateOutputs();
+  FillZero(call, out);
+  const int64_t n = ids.num_elements();
+  if (n == 0) return;
+  const int64_t segments = out.shape().dim(0);
+  const IndexReport report(call, ids, [segments, shape = ids.shape()](int64_t position, int64_t id) {
+    return StrCat("segment_ids[", position, "] = ", id, " is out of range [0, ", segments, "); segment_ids have shape ",
+                  shape);
+  });
+  LaunchIndexCheck(call.driver(), call.stream(), ElementTypeOf(ids.dtype()), ids.raw_data(), n, segments, true,
+                   report.check());
+  if (out.num_elements() == 0) return;
+  const ElementType type = ElementTypeOf(data.dtype());
+  Scratch keys(call, RowOrderBytes(ids));
+  SegmentSumArgs args;
+  args.order = EnqueueRowOrder(call, ids, segments, keys);
+  args.n = n;
+  args.data = data.raw_data();
+  args.out = out.raw_data();
+  args.columns = out.num_elements() / segments;
+  const Scratch partial(call, static_cast<size_t>(SegmentSumPartialBytes(type, n, args.columns)));
+  args.partial = partial.data();
+  LaunchSegmentSum(call.driver(), call.stream(), type, args);
+}
+
+// Row indices[i] of the variable = op(row, updates[i]); a scalar update is the same for all elements.
+template <ScatterOp kOp>
+class ScatterKernel final : public OpKernel {
+ public:
+  explicit ScatterKernel(const KernelConstruction& c) : dtype_(c.attr<DType>("dtype")) {}
+
+  void Compute(KernelContext& ctx) override {
+    const CudaCall call(ctx);
+    auto& variable = ResourceOf<VariableResource>(ctx.input(0));
+    CheckVariableDType(variable, dtype_);
+    const Tensor& indices = ctx.input(1);
+    const Tensor& updates = ctx.input(2);
+    const auto change = [&](std::span<Tensor> values, const RowOrder& order, const uint64_t* error) {
+      const Shape& whole = values[0].shape();
+      ScatterArgs args;
+      args.variable = values[0].raw_data();
+      args.updates = updates.raw_data();
+      args.single = updates.shape().IsScalar();
+      args.order = order;
+      args.n = indices.num_elements();
+      args.columns = whole.Sub(1, whole.rank()).num_elements();
+      args.error = error;
+      if (args.columns == 0) return;
+      LaunchScatter(call.driver(), call.stream(), kOp, ElementTypeOf(dtype_), args);
+    };
+    UpdateRows(call, {&variable}, indices, change,
+               [&](std::span<const Tensor> values) { CheckUpdates(variable, values[0].shape(), indices, updates); });
+  }
+
+ private:
+  static void CheckUpdates(const VariableResource& variable, const Shape& whole, const Tensor& indices,
+                           const Tensor& updates) {
+    if (whole.rank() < 1) {
+      throw InvalidArgumentError(
+          StrCat("[kernels/state] expected a variable with rows; '", variable.name(), "' is a scalar"));
+    }
+    const Shape expected = indices.shape().Concat(whole.Sub(1, whole.rank()));
+    if (!updates.shape().IsScalar() && updates.shape() != expected) {
+      throw InvalidArgumentError(StrCat("[kernels/state] expected updates of shape ", expected, " for variable '",
+                                        variable.name(), "'; got ", updates.shape()));
+    }
+  }
+
+  const DType dtype_;
+};
+
+}  // namespace
+
+void RegisterPartitionKernels(KernelRegistry& registry) {
+  registry.RegisterFn("UnsortedSegmentSum", kGpu, SegmentSum);
+  registry.Register<ScatterKernel<ScatterOp::kAdd>>("ResourceScatterAdd", kGpu);
+  registry.Register<ScatterKernel<ScatterOp::kSub>>("ResourceScatterSub", kGpu);
+  registry.Register<ScatterKernel<ScatterOp::kPut>>("ResourceScatterUpdate", kGpu);
+}
+
+}  // namespace cohort::cuda

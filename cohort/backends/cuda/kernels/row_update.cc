@@ -1,0 +1,81 @@
+#include "cohort/backends/cuda/kernels/row_update.h"
+
+#include <utility>
+
+#include "cohort/backends/cuda/kernels/gather.cu.h"
+#include "cohort/backends/cuda/kernels/index_check.h"
+#include "cohort/backends/cuda/kernels/scratch.h"
+#include "cohort/backends/cuda/kernels/variable_update.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+// Throws if the values have no rows, or not the same number of rows.
+int64_t CheckedRows(const std::vector<VariableResource*>& variables, std::span<const Tensor> values) {
+  for (size_t k = 0; k < values.size(); ++k) {
+    const VariableResource& variable = *variables[k];
+    const Shape& shape = values[k].shape();
+    if (shape.rank() < 1) {
+      throw InvalidArgumentError(StrCat("[variable] expected a variable with rows of numbers; got '", variable.name(),
+                                        "' of ", variable.dtype(), shape));
+    }
+    if (shape.dim(0) != values[0].shape().dim(0)) {
+      throw InvalidArgumentError(StrCat("[variable] expected ", values[0].shape().dim(0), " rows in slot '",
+                                        variable.name(), "' of variable '", variables[0]->name(), "'; got ",
+                                        shape.dim(0)));
+    }
+  }
+  return values[0].shape().dim(0);
+}
+
+// An update writes the whole variable: rows that do not change stay as they were.
+void KeepOtherRows(const CudaCall& call, std::span<const Tensor> olds, std::span<Tensor> outs) {
+  for (size_t k = 0; k < olds.size(); ++k) {
+    if (olds[k].raw_data() == outs[k].raw_data() || olds[k].bytes() == 0) continue;
+    call.driver().CopyAsync(outs[k].raw_data(), olds[k].raw_data(), olds[k].bytes(), Driver::Copy::kOnDevice,
+                            call.stream());
+  }
+}
+
+}  // namespace
+
+size_t RowOrderBytes(const Tensor& indices) {
+  return static_cast<size_t>(RowOrderFor(indices.num_elements()).size) * sizeof(uint64_t);
+}
+
+RowOrder EnqueueRowOrder(const CudaCall& call, const Tensor& indices, int64_t rows, Scratch& scratch) {
+  const int64_t n = indices.num_elements();
+  RowOrder order = RowOrderFor(n);
+  if (!RowOrderFits(order, rows)) {
+    throw InvalidArgumentError(
+        StrCat("[backends/cuda] expected less than 2^62 / ", order.size, " rows for ", n, " indices; got ", rows));
+  }
+  order.keys = static_cast<uint64_t*>(scratch.data());
+  LaunchRowOrder(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(), n, rows, order);
+  return order;
+}
+
+void UpdateRows(
+    const CudaCall& call, const std::vector<VariableResource*>& variables, const Tensor& indices,
+    const std::function<void(std::span<Tensor> values, const RowOrder& order, const uint64_t* error)>& change,
+    const std::function<void(std::span<const Tensor> values)>& check) {
+  if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
+    throw InvalidArgumentError(StrCat("[variable] expected int32 or int64 indices into variable '",
+                                      variables[0]->name(), "'; got ", indices.dtype(), indices.shape()));
+  }
+  if (indices.num_elements() == 0) return;
+  Scratch scratch(call, RowOrderBytes(indices));
+  UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
+    check(olds);
+    const int64_t rows = CheckedRows(variables, olds);
+    const IndexReport report(call, indices, DescribeRow(*variables[0], rows));
+    LaunchIndexCheck(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(),
+                     indices.num_elements(), rows, false, report.check());
+    KeepOtherRows(call, olds, outs);
+    change(outs, EnqueueRowOrder(call, indices, rows, scratch), report.check().word);
+  });
+}
+
+}  // namespace cohort::cuda

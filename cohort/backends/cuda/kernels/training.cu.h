@@ -1,0 +1,79 @@
+// Launches of the kernels that update variables by the rule of an optimizer.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/backends/cuda/dialect/element_type.h"
+#include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/kernels/row_order.cu.h"
+
+namespace cohort::cuda {
+
+enum class OptimizerRule : uint8_t {
+  kGradientDescent,
+  kWeightDecay,
+  kMomentum,
+  kKerasMomentum,
+  kAdagrad,
+  kAdagradV2,
+  kKerasAdagrad,
+  kAdam,
+  kAmsgrad,
+  kRMSProp,
+  kCenteredRMSProp,
+  kFtrl,
+  kFtrlV2
+};
+
+inline constexpr int kMostRuleVariables = 4;
+inline constexpr int kMostRuleScalars = 6;
+// How many variables, each with its slots, one launch updates.
+inline constexpr int kMostUpdates = 40;
+
+// What all updates of a launch share. `scalars` are single elements in device memory, of the type of the variables.
+// `error` is the error word of the step, or null: if it is not 0, the variables keep their values.
+struct RuleArgs {
+  const void* scalars[kMostRuleScalars] = {};
+  const uint64_t* error = nullptr;
+  bool flag = false;  // of the rule (update_rules.h)
+};
+
+// A variable and its slots, in the order of the rule. Old and new values may be the same memory.
+struct DenseUpdate {
+  const void* olds[kMostRuleVariables] = {};
+  void* outs[kMostRuleVariables] = {};
+  const void* grad = nullptr;  // null for a rule without gradients
+  int64_t n = 0;               // elements
+};
+
+// Enqueues all updates, in one launch for each kMostUpdates of them.
+void LaunchDenseUpdates(Driver& driver, StreamHandle stream, OptimizerRule rule, ElementType type,
+                        const RuleArgs& shared, const DenseUpdate* updates, int count);
+
+// Updates of rows, in place: row (index of a position) by the row `position` of the gradient, in the order of the
+// positions.
+struct SparseUpdate {
+  void* variables[kMostRuleVariables] = {};
+  const void* grad = nullptr;
+  RowOrder order;
+  int64_t n = 0;        // positions; at least 1
+  int64_t columns = 0;  // elements of a row; at least 1
+};
+void LaunchSparseUpdate(Driver& driver, StreamHandle stream, OptimizerRule rule, ElementType type,
+                        const RuleArgs& shared, const SparseUpdate& update);
+
+enum class ScatterOp : uint8_t { kAdd, kSub, kPut };
+
+// row = row + update, row - update or update, in place and in the order of the positions.
+struct ScatterArgs {
+  void* variable = nullptr;
+  const void* updates = nullptr;
+  bool single = false;  // `updates` is one element
+  RowOrder order;
+  int64_t n = 0;        // positions; at least 1
+  int64_t columns = 0;  // elements of a row; at least 1
+  const uint64_t* error = nullptr;
+};
+void LaunchScatter(Driver& driver, StreamHandle stream, ScatterOp op, ElementType type, const ScatterArgs& args);
+
+}  // namespace cohort::cuda

@@ -1,0 +1,293 @@
+// MakeBlas of a build with CUDA: cuBLASLt. CublasLt opens the library at the first call, makes one handle for each
+// card, and keeps a plan (descriptors and the chosen algorithm) for each spec. cuBLASLt's matrices are column-major. A
+// row-major matrix [rows, columns] is the column-major matrix [columns, rows], so cuBLASLt is asked for c^T = b'^T
+// a'^T: its first operand is our b, and its second is our a.
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cohort/backends/cuda/libraries/blas.h"
+#include "cohort/backends/cuda/libraries/dynamic_library.h"
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+// The most scratch memory that an algorithm may use. NVIDIA recommends as much for Hopper.
+constexpr size_t kMostWorkspace = size_t{32} << 20;
+
+// A program with more shapes than this makes plans anew.
+constexpr size_t kMostPlans = 4096;
+
+std::string VersionText(size_t version) {
+  return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
+
+LibraryRequest Request() {
+  const std::string major = std::to_string(CUBLAS_VER_MAJOR);
+  return {"cuBLASLt " + major,
+          {"libcublasLt.so." + major, "libcublasLt.so", "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR - 1)},
+          [](const DynamicLibrary& library) -> std::string {
+            const auto version = library.Find<decltype(cublasLtGetVersion)>("cublasLtGetVersion");
+            if (version == nullptr) return "it has no function cublasLtGetVersion";
+            return version() / 10000 == CUBLAS_VER_MAJOR ? "" : "its version is " + VersionText(version());
+          }};
+}
+
+// The functions of the library that we call.
+struct Functions {
+  explicit Functions(const DynamicLibrary& library)
+#define COHORT_FUNCTION(name) name(library.Get<decltype(::name)>(#name))
+      : COHORT_FUNCTION(cublasLtCreate),
+        COHORT_FUNCTION(cublasLtGetStatusName),
+        COHORT_FUNCTION(cublasLtMatmul),
+        COHORT_FUNCTION(cublasLtMatmulAlgoGetHeuristic),
+        COHORT_FUNCTION(cublasLtMatmulDescCreate),
+        COHORT_FUNCTION(cublasLtMatmulDescDestroy),
+        COHORT_FUNCTION(cublasLtMatmulDescSetAttribute),
+        COHORT_FUNCTION(cublasLtMatmulPreferenceCreate),
+        COHORT_FUNCTION(cublasLtMatmulPreferenceDestroy),
+        COHORT_FUNCTION(cublasLtMatmulPreferenceSetAttribute),
+        COHORT_FUNCTION(cublasLtMatrixLayoutCreate),
+        COHORT_FUNCTION(cublasLtMatrixLayoutDestroy),
+        COHORT_FUNCTION(cublasLtMatrixLayoutSetAttribute) {
+  }
+#undef COHORT_FUNCTION
+#define COHORT_FUNCTION(name) decltype(::name)* const name
+  COHORT_FUNCTION(cublasLtCreate);
+  COHORT_FUNCTION(cublasLtGetStatusName);
+  COHORT_FUNCTION(cublasLtMatmul);
+  COHORT_FUNCTION(cublasLtMatmulAlgoGetHeuristic);
+  COHORT_FUNCTION(cublasLtMatmulDescCreate);
+  COHORT_FUNCTION(cublasLtMatmulDescDestroy);
+  COHORT_FUNCTION(cublasLtMatmulDescSetAttribute);
+  COHORT_FUNCTION(cublasLtMatmulPreferenceCreate);
+  COHORT_FUNCTION(cublasLtMatmulPreferenceDestroy);
+  COHORT_FUNCTION(cublasLtMatmulPreferenceSetAttribute);
+  COHORT_FUNCTION(cublasLtMatrixLayoutCreate);
+  COHORT_FUNCTION(cublasLtMatrixLayoutDestroy);
+  COHORT_FUNCTION(cublasLtMatrixLayoutSetAttribute);
+#undef COHORT_FUNCTION
+};
+
+std::string Describe(const GemmSpec& s) {
+  return StrCat("the product of ", s.transpose_a ? "transposed " : "", "[", s.m, ",", s.k, "] and ",
+                s.transpose_b ? "transposed " : "", "[", s.k, ",", s.n, "], ", s.batches, " times, of ", s.dtype);
+}
+
+struct Types {
+  cudaDataType_t data;
+  cudaDataType_t scale;
+  cublasComputeType_t compute;
+};
+
+Types TypesOf(const GemmSpec& s) {
+  switch (s.dtype) {
+    case DType::kFloat64: return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
+    case DType::kFloat32:
+      return {CUDA_R_32F, CUDA_R_32F, s.tensor_float_32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
+    case DType::kBfloat16: return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    default:
+      throw InternalError(StrCat("[cuda/libraries] expected float32, float64 or bfloat16 for cuBLASLt; got ", s.dtype));
+  }
+}
+
+cublasLtEpilogue_t EpilogueOf(GemmEnd end) {
+  switch (end) {
+    case GemmEnd::kBias: return CUBLASLT_EPILOGUE_BIAS;
+    case GemmEnd::kBiasRelu: return CUBLASLT_EPILOGUE_RELU_BIAS;
+    default: return CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
+// The descriptors of one spec, and its algorithm. CublasLt owns it.
+struct Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t first = nullptr;                 // b
+  cublasLtMatrixLayout_t second = nullptr;                // a
+  cublasLtMatrixLayout_t result = nullptr;                // c
+  std::optional<cublasLtMatmulHeuristicResult_t> chosen;  // nothing if the library does not compute the spec
+};
+
+class CublasLt final : public Blas {
+ public:
+  bool Has(int card, const GemmSpec& spec) override {
+    MutexLock lock(mu_);
+    return PlanOf(card, spec).chosen.has_value();
+  }
+
+  size_t WorkspaceBytes(int card, const GemmSpec& spec) override {
+    MutexLock lock(mu_);
+    return Usable(card, spec).chosen->workspaceSize;
+  }
+
+  void Gemm(int card, StreamHandle stream, const GemmSpec& spec, const GemmOperands& operands,
+            void* workspace) override {
+    MutexLock lock(mu_);  // a plan has the address of the bias, which each call sets
+    const Plan& plan = Usable(card, spec);
+    if (spec.end != GemmEnd::kPlain) {
+      Check("cublasLtMatmulDescSetAttribute", spec,
+            functions_->cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                       &operands.bias, sizeof(operands.bias)));
+    }
+    const float one = 1, zero = 0;
+    const double one64 = 1, zero64 = 0;
+    const bool is64 = spec.dtype == DType::kFloat64;
+    const cublasLtMatmulHeuristicResult_t& chosen = *plan.chosen;
+    Check("cublasLtMatmul", spec,
+          functions_->cublasLtMatmul(HandleOf(card), plan.operation, is64 ? static_cast<const void*>(&one64) : &one,
+                                     operands.b, plan.first, operands.a, plan.second,
+                                     is64 ? static_cast<const void*>(&zero64) : &zero, operands.c, plan.result,
+                                     operands.c, plan.result, &chosen.algo, workspace, chosen.workspaceSize,
+                                     static_cast<cudaStream_t>(stream.native)));
+  }
+
+ private:
+  void Check(const char* call, const GemmSpec& spec, cublasStatus_t status) const COHORT_REQUIRES(mu_) {
+    if (status == CUBLAS_STATUS_SUCCESS) return;
+    throw InternalError(StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
+                               functions_->cublasLtGetStatusName(status), " for ", Describe(spec)));
+  }
+
+  // Makes the card the thread's current one, which the library's calls need.
+  cublasLtHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(Request(), CudaLibraryFolders()));
+    if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
+      throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
+                                 cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
+    }
+    cublasLtHandle_t& handle = handles_[card];
+    if (handle == nullptr) {
+      const cublasStatus_t status = functions_->cublasLtCreate(&handle);
+      if (status != CUBLAS_STATUS_SUCCESS) {
+        throw InternalError(StrCat("[cuda/libraries] expected cublasLtCreate to succeed on card ", card, "; got ",
+                                   functions_->cublasLtGetStatusName(status)));
+      }
+    }
+    return handle;
+  }
+
+  const Plan& PlanOf(int card, const GemmSpec& spec) COHORT_REQUIRES(mu_) {
+    const auto found = plans_.find({card, spec});
+    if (found != plans_.end()) return found->second;
+    if (plans_.size() == kMostPlans) {
+      for (const auto& [key, old] : plans_) Release(old);
+      plans_.clear();
+    }
+    Plan plan;
+    try {
+      const cublasLtHandle_t handle = HandleOf(card);
+      MakeDescriptors(spec, plan);
+      Choose(handle, spec, plan);
+    } catch (...) {
+      Release(plan);
+      throw;
+    }
+    return plans_.emplace(std::pair(card, spec), plan).first->second;
+  }
+
+  const Plan& Usable(int card, const GemmSpec& spec) COHORT_REQUIRES(mu_) {
+    const Plan& plan = PlanOf(card, spec);
+    if (plan.chosen) return plan;
+    throw UnimplementedError(
+        StrCat("[cuda/libraries] expected an algorithm of cuBLASLt for ", Describe(spec), "; got none"));
+  }
+
+  void MakeDescriptors(const GemmSpec& s, Plan& plan) COHORT_REQUIRES(mu_) {
+    const Types types = TypesOf(s);
+    Check("cublasLtMatmulDescCreate", s,
+          functions_->cublasLtMatmulDescCreate(&plan.operation, types.compute, types.scale));
+    const cublasOperation_t first = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t second = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue = EpilogueOf(s.end);
+    SetOperation(s, plan, CUBLASLT_MATMUL_DESC_TRANSA, first);
+    SetOperation(s, plan, CUBLASLT_MATMUL_DESC_TRANSB, second);
+    SetOperation(s, plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (s.end != GemmEnd::kPlain) {
+      // The heuristics may look at the alignment of the bias, whose address is not known yet.
+      const void* aligned = reinterpret_cast<const void*>(static_cast<uintptr_t>(s.alignment));
+      SetOperation(s, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+      SetOperation(s, plan, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, types.data);
+    }
+    plan.first = Layout(s, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k, s.step_b);
+    plan.second = Layout(s, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m, s.step_a);
+    plan.result = Layout(s, s.n, s.m, s.step_c);
+  }
+
+  template <typename T>
+  void SetOperation(const GemmSpec& spec, const Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T& value)
+      COHORT_REQUIRES(mu_) {
+    Check("cublasLtMatmulDescSetAttribute", spec,
+          functions_->cublasLtMatmulDescSetAttribute(plan.operation, attribute, &value, sizeof(value)));
+  }
+
+  // A column-major matrix without gaps.
+  cublasLtMatrixLayout_t Layout(const GemmSpec& spec, int64_t rows, int64_t columns, int64_t step)
+      COHORT_REQUIRES(mu_) {
+    cublasLtMatrixLayout_t layout = nullptr;
+    Check("cublasLtMatrixLayoutCreate", spec,
+          functions_->cublasLtMatrixLayoutCreate(&layout, TypesOf(spec).data, static_cast<uint64_t>(rows),
+                                                 static_cast<uint64_t>(columns), rows));
+    if (spec.batches == 1) return layout;
+    const auto batches = static_cast<int32_t>(spec.batches);
+    const auto set = functions_->cublasLtMatrixLayoutSetAttribute;
+    Check("cublasLtMatrixLayoutSetAttribute", spec,
+          set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof(batches)));
+    Check("cublasLtMatrixLayoutSetAttribute", spec,
+          set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof(step)));
+    return layout;
+  }
+
+  // Takes the first algorithm that the heuristics name. Partial sums in place are not allowed, because their order may
+  // differ from call to call.
+  void Choose(cublasLtHandle_t handle, const GemmSpec& spec, Plan& plan) COHORT_REQUIRES(mu_) {
+    cublasLtMatmulPreference_t preference = nullptr;
+    Check("cublasLtMatmulPreferenceCreate", spec, functions_->cublasLtMatmulPreferenceCreate(&preference));
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      return functions_->cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value));
+    };
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    const auto alignment = static_cast<uint32_t>(spec.alignment);
+    cublasStatus_t status = set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+    if (status == CUBLAS_STATUS_SUCCESS) status = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      if (status == CUBLAS_STATUS_SUCCESS) status = set(attribute, alignment);
+    }
+    cublasLtMatmulHeuristicResult_t result = {};
+    int found = 0;
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      status = functions_->cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.first, plan.second, plan.result,
+                                                          plan.result, preference, 1, &result, &found);
+    }
+    functions_->cublasLtMatmulPreferenceDestroy(preference);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return;
+    Check("cublasLtMatmulAlgoGetHeuristic", spec, status);
+    if (found > 0 && result.state == CUBLAS_STATUS_SUCCESS) plan.chosen = result;
+  }
+
+  void Release(const Plan& plan) COHORT_REQUIRES(mu_) {
+    if (plan.operation != nullptr) functions_->cublasLtMatmulDescDestroy(plan.operation);
+    for (cublasLtMatrixLayout_t layout : {plan.first, plan.second, plan.result}) {
+      if (layout != nullptr) functions_->cublasLtMatrixLayoutDestroy(layout);
+    }
+  }
+
+  Mutex mu_;
+  std::optional<Functions> functions_ COHORT_GUARDED_BY(mu_);
+  std::map<int, cublasLtHandle_t> handles_ COHORT_GUARDED_BY(mu_);
+  std::map<std::pair<int, GemmSpec>, Plan> plans_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+std::unique_ptr<Blas> MakeBlas() { return std::make_unique<CublasLt>(); }
+
+}  // namespace cohort::cuda

@@ -1,0 +1,344 @@
+// MakeDnn of a build with CUDA: cuDNN 9, by its functions for convolutions. Cudnn opens the library at the first call,
+// makes one handle for each card, and keeps a plan (descriptors, algorithm, size of the workspace) for each part of
+// each convolution. Images and filters are NHWC, so cuDNN transforms nothing.
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <array>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "cohort/backends/cuda/libraries/dnn.h"
+#include "cohort/backends/cuda/libraries/dynamic_library.h"
+#include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+// An algorithm that needs more scratch memory is taken only if there is no other.
+constexpr size_t kMuchWorkspace = size_t{512} << 20;
+// A program with more convolutions than this makes plans anew.
+constexpr size_t kMostPlans = 4096;
+
+std::string VersionText(size_t version) {
+  return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
+
+LibraryRequest Request() {
+  return {StrCat("cuDNN ", CUDNN_MAJOR),
+          {StrCat("libcudnn.so.", CUDNN_MAJOR), "libcudnn.so", StrCat("libcudnn.so.", CUDNN_MAJOR + 1),
+           StrCat("libcudnn.so.", CUDNN_MAJOR - 1)},
+          [](const DynamicLibrary& library) -> std::string {
+            const auto version = library.Find<decltype(cudnnGetVersion)>("cudnnGetVersion");
+            if (version == nullptr) return "it has no function cudnnGetVersion";
+            if (version() / 10000 == CUDNN_MAJOR) return "";
+            // Before version 9 a number was 1000 times the major version.
+            return StrCat("its version is ", version() < 10000 ? StrCat(version() / 1000, ".", version() % 1000 / 100)
+                                                               : VersionText(version()));
+          }};
+}
+
+// The functions of the library that we call.
+struct Functions {
+  explicit Functions(const DynamicLibrary& library)
+#define COHORT_FUNCTION(name) name(library.Get<decltype(::name)>(#name))
+      : COHORT_FUNCTION(cudnnConvolutionBackwardData),
+        COHORT_FUNCTION(cudnnConvolutionBackwardFilter),
+        COHORT_FUNCTION(cudnnConvolutionForward),
+        COHORT_FUNCTION(cudnnCreate),
+        COHORT_FUNCTION(cudnnCreateConvolutionDescriptor),
+        COHORT_FUNCTION(cudnnCreateFilterDescriptor),
+        COHORT_FUNCTION(cudnnCreateTensorDescriptor),
+        COHORT_FUNCTION(cudnnDestroyConvolutionDescriptor),
+        COHORT_FUNCTION(cudnnDestroyFilterDescriptor),
+        COHORT_FUNCTION(cudnnDestroyTensorDescriptor),
+        COHORT_FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7),
+        COHORT_FUNCTION(cudnnGetConvolutionBackwardDataWorkspaceSize),
+        COHORT_FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7),
+        COHORT_FUNCTION(cudnnGetConvolutionBackwardFilterWorkspaceSize),
+        COHORT_FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7),
+        COHORT_FUNCTION(cudnnGetConvolutionForwardWorkspaceSize),
+        COHORT_FUNCTION(cudnnGetErrorString),
+        COHORT_FUNCTION(cudnnSetConvolution2dDescriptor),
+        COHORT_FUNCTION(cudnnSetConvolutionGroupCount),
+        COHORT_FUNCTION(cudnnSetConvolutionMathType),
+        COHORT_FUNCTION(cudnnSetFilter4dDescriptor),
+        COHORT_FUNCTION(cudnnSetStream),
+        COHORT_FUNCTION(cudnnSetTensor4dDescriptor) {
+  }
+#undef COHORT_FUNCTION
+#define COHORT_FUNCTION(name) decltype(::name)* const name
+  COHORT_FUNCTION(cudnnConvolutionBackwardData);
+  COHORT_FUNCTION(cudnnConvolutionBackwardFilter);
+  COHORT_FUNCTION(cudnnConvolutionForward);
+  COHORT_FUNCTION(cudnnCreate);
+  COHORT_FUNCTION(cudnnCreateConvolutionDescriptor);
+  COHORT_FUNCTION(cudnnCreateFilterDescriptor);
+  COHORT_FUNCTION(cudnnCreateTensorDescriptor);
+  COHORT_FUNCTION(cudnnDestroyConvolutionDescriptor);
+  COHORT_FUNCTION(cudnnDestroyFilterDescriptor);
+  COHORT_FUNCTION(cudnnDestroyTensorDescriptor);
+  COHORT_FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7);
+  COHORT_FUNCTION(cudnnGetConvolutionBackwardDataWorkspaceSize);
+  COHORT_FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7);
+  COHORT_FUNCTION(cudnnGetConvolutionBackwardFilterWorkspaceSize);
+  COHORT_FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7);
+  COHORT_FUNCTION(cudnnGetConvolutionForwardWorkspaceSize);
+  COHORT_FUNCTION(cudnnGetErrorString);
+  COHORT_FUNCTION(cudnnSetConvolution2dDescriptor);
+  COHORT_FUNCTION(cudnnSetConvolutionGroupCount);
+  COHORT_FUNCTION(cudnnSetConvolutionMathType);
+  COHORT_FUNCTION(cudnnSetFilter4dDescriptor);
+  COHORT_FUNCTION(cudnnSetStream);
+  COHORT_FUNCTION(cudnnSetTensor4dDescriptor);
+#undef COHORT_FUNCTION
+};
+
+const char* NameOf(ConvolutionPart part) {
+  switch (part) {
+    case ConvolutionPart::kInputGradient: return "the input gradient of a convolution";
+    case ConvolutionPart::kFilterGradient: return "the filter gradient of a convolution";
+    default: return "a convolution";
+  }
+}
+
+std::string Describe(ConvolutionPart part, const DnnConvolution& c) {
+  return StrCat(NameOf(part), " of ", c.dtype, " [", c.batch, ",", c.in_size[0], ",", c.in_size[1], ",", c.in_channels,
+                "] by ", c.out_channels, " filters [", c.filter_size[0], ",", c.filter_size[1], ",",
+                c.in_channels / c.groups, "], strides [", c.strides[0], ",", c.strides[1], "], dilations [",
+                c.dilations[0], ",", c.dilations[1], "], padding [", c.padding[0], ",", c.padding[1], "]");
+}
+
+// cuDNN counts in 32 bits.
+int Int(int64_t value) {
+  if (value <= std::numeric_limits<int>::max()) return static_cast<int>(value);
+  throw UnimplementedError(StrCat("[cuda/libraries] expected sizes below 2^31 for cuDNN; got ", value));
+}
+
+// The math type with which algorithms are looked for.
+cudnnMathType_t MathTypeOf(const DnnConvolution& c) {
+  if (c.dtype == DType::kBfloat16) return CUDNN_TENSOR_OP_MATH;
+  return c.tensor_float_32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+}
+
+// The descriptors and the algorithm of one part of a convolution. Cudnn owns it.
+struct Plan {
+  cudnnTensorDescriptor_t input = nullptr;
+  cudnnTensorDescriptor_t output = nullptr;
+  cudnnFilterDescriptor_t filter = nullptr;
+  cudnnConvolutionDescriptor_t convolution = nullptr;
+  int algorithm = -1;  // a number of the enumeration of the part
+  size_t workspace = 0;
+};
+
+class Cudnn final : public Dnn {
+ public:
+  size_t WorkspaceBytes(int card, ConvolutionPart part, const DnnConvolution& convolution) override {
+    MutexLock lock(mu_);
+    return PlanOf(card, part, convolution).workspace;
+  }
+
+  void Compute(int card, StreamHandle stream, ConvolutionPart part, const DnnConvolution& convolution,
+               const DnnOperands& operands, void* workspace) override {
+    MutexLock lock(mu_);  // a handle has a stream, which each call sets
+    const Plan& p = PlanOf(card, part, convolution);
+    const cudnnHandle_t handle = HandleOf(card);
+    const auto check = [&](const char* call, cudnnStatus_t status)
+                           COHORT_REQUIRES(mu_) { Check(call, status, part, convolution); };
+    check("cudnnSetStream", functions_->cudnnSetStream(handle, static_cast<cudaStream_t>(stream.native)));
+    const float one = 1, zero = 0;
+    switch (part) {
+      case ConvolutionPart::kOutput:
+        return check("cudnnConvolutionForward", functions_->cudnnConvolutionForward(
+                                                    handle, &one, p.input, operands.input, p.filter, operands.filter,
+                                                    p.convolution, static_cast<cudnnConvolutionFwdAlgo_t>(p.algorithm),
+                                                    workspace, p.workspace, &zero, p.output, operands.output));
+      case ConvolutionPart::kInputGradient:
+        return check("cudnnConvolutionBackwardData",
+                     functions_->cudnnConvolutionBackwardData(handle, &one, p.filter, operands.filter, p.output,
+                                                              operands.output, p.convolution,
+                                                              static_cast<cudnnConvolutionBwdDataAlgo_t>(p.algorithm),
+                                                              workspace, p.workspace, &zero, p.input, operands.input));
+      case ConvolutionPart::kFilterGradient:
+        return check("cudnnConvolutionBackwardFilter",
+                     functions_->cudnnConvolutionBackwardFilter(
+                         handle, &one, p.input, operands.input, p.output, operands.output, p.convolution,
+                         static_cast<cudnnConvolutionBwdFilterAlgo_t>(p.algorithm), workspace, p.workspace, &zero,
+                         p.filter, operands.filter));
+    }
+  }
+
+ private:
+  using Key = std::tuple<int, ConvolutionPart, DnnConvolution>;
+
+  void Check(const char* call, cudnnStatus_t status, ConvolutionPart part, const DnnConvolution& convolution) const
+      COHORT_REQUIRES(mu_) {
+    if (status == CUDNN_STATUS_SUCCESS) return;
+    throw InternalError(StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
+                               functions_->cudnnGetErrorString(status), " for ", Describe(part, convolution)));
+  }
+
+  // Makes the card the thread's current one, which the library's calls need.
+  cudnnHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(Request(), CudaLibraryFolders()));
+    if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
+      throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
+                                 cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
+    }
+    cudnnHandle_t& handle = handles_[card];
+    if (handle == nullptr) {
+      const cudnnStatus_t status = functions_->cudnnCreate(&handle);
+      if (status != CUDNN_STATUS_SUCCESS) {
+        throw InternalError(StrCat("[cuda/libraries] expected cudnnCreate to succeed on card ", card, "; got ",
+                                   functions_->cudnnGetErrorString(status)));
+      }
+    }
+    return handle;
+  }
+
+  const Plan& PlanOf(int card, ConvolutionPart part, const DnnConvolution& convolution) COHORT_REQUIRES(mu_) {
+    const Key key(card, part, convolution);
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) return found->second;
+    if (plans_.size() == kMostPlans) {
+      for (const auto& [old_key, old] : plans_) Release(old);
+      plans_.clear();
+    }
+    Plan plan;
+    try {
+      const cudnnHandle_t handle = HandleOf(card);
+      MakeDescriptors(part, convolution, plan);
+      Choose(handle, part, convolution, plan);
+    } catch (...) {
+      Release(plan);
+      throw;
+    }
+    return plans_.emplace(key, plan).first->second;
+  }
+
+  void MakeDescriptors(ConvolutionPart part, const DnnConvolution& c, Plan& plan) COHORT_REQUIRES(mu_) {
+    const Functions& f = *functions_;
+    const auto check = [&](const char* call, cudnnStatus_t status)
+                           COHORT_REQUIRES(mu_) { Check(call, status, part, c); };
+    const cudnnDataType_t type = c.dtype == DType::kBfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    check("cudnnCreateTensorDescriptor", f.cudnnCreateTensorDescriptor(&plan.input));
+    check("cudnnCreateTensorDescriptor", f.cudnnCreateTensorDescriptor(&plan.output));
+    check("cudnnCreateFilterDescriptor", f.cudnnCreateFilterDescriptor(&plan.filter));
+    check("cudnnCreateConvolutionDescriptor", f.cudnnCreateConvolutionDescriptor(&plan.convolution));
+    check("cudnnSetTensor4dDescriptor",
+          f.cudnnSetTensor4dDescriptor(plan.input, CUDNN_TENSOR_NHWC, type, Int(c.batch), Int(c.in_channels),
+                                       Int(c.in_size[0]), Int(c.in_size[1])));
+    check("cudnnSetTensor4dDescriptor",
+          f.cudnnSetTensor4dDescriptor(plan.output, CUDNN_TENSOR_NHWC, type, Int(c.batch), Int(c.out_channels),
+                                       Int(c.out_size[0]), Int(c.out_size[1])));
+    check("cudnnSetFilter4dDescriptor",
+          f.cudnnSetFilter4dDescriptor(plan.filter, type, CUDNN_TENSOR_NHWC, Int(c.out_channels),
+                                       Int(c.in_channels / c.groups), Int(c.filter_size[0]), Int(c.filter_size[1])));
+    check("cudnnSetConvolution2dDescriptor",
+          f.cudnnSetConvolution2dDescriptor(plan.convolution, Int(c.padding[0]), Int(c.padding[1]), Int(c.strides[0]),
+                                            Int(c.strides[1]), Int(c.dilations[0]), Int(c.dilations[1]),
+                                            CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    check("cudnnSetConvolutionGroupCount", f.cudnnSetConvolutionGroupCount(plan.convolution, Int(c.groups)));
+    check("cudnnSetConvolutionMathType", f.cudnnSetConvolutionMathType(plan.convolution, MathTypeOf(c)));
+  }
+
+  void Choose(cudnnHandle_t handle, ConvolutionPart part, const DnnConvolution& c, Plan& plan) COHORT_REQUIRES(mu_) {
+    const Functions& f = *functions_;
+    int count = 0;
+    switch (part) {
+      case ConvolutionPart::kOutput: {
+        std::array<cudnnConvolutionFwdAlgoPerf_t, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> found{};
+        Check("cudnnGetConvolutionForwardAlgorithm_v7",
+              f.cudnnGetConvolutionForwardAlgorithm_v7(handle, plan.input, plan.filter, plan.convolution, plan.output,
+                                                       static_cast<int>(found.size()), &count, found.data()),
+              part, c);
+        return TakeBest(found, count, part, c, plan, [&](auto algorithm, size_t* bytes) {
+          return f.cudnnGetConvolutionForwardWorkspaceSize(handle, plan.input, plan.filter, plan.convolution,
+                                                           plan.output, algorithm, bytes);
+        });
+      }
+      case ConvolutionPart::kInputGradient: {
+        std::array<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> found{};
+        Check("cudnnGetConvolutionBackwardDataAlgorithm_v7",
+              f.cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, plan.filter, plan.output, plan.convolution,
+                                                            plan.input, static_cast<int>(found.size()), &count,
+                                                            found.data()),
+              part, c);
+        return TakeBest(found, count, part, c, plan, [&](auto algorithm, size_t* bytes) {
+          return f.cudnnGetConvolutionBackwardDataWorkspaceSize(handle, plan.filter, plan.output, plan.convolution,
+                                                                plan.input, algorithm, bytes);
+        });
+      }
+      case ConvolutionPart::kFilterGradient: {
+        std::array<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT> found{};
+        Check("cudnnGetConvolutionBackwardFilterAlgorithm_v7",
+              f.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, plan.input, plan.output, plan.convolution,
+                                                              plan.filter, static_cast<int>(found.size()), &count,
+                                                              found.data()),
+              part, c);
+        return TakeBest(found, count, part, c, plan, [&](auto algorithm, size_t* bytes) {
+          return f.cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, plan.input, plan.output, plan.convolution,
+                                                                  plan.filter, algorithm, bytes);
+        });
+      }
+    }
+  }
+
+  // Takes the first deterministic algorithm of the heuristics' list that does not need much scratch memory, or else the
+  // one that needs least. `workspace` says how much an algorithm needs, and fails for one that does not fit the
+  // descriptors.
+  template <typename Found, typename Workspace>
+  void TakeBest(const Found& found, int count, ConvolutionPart part, const DnnConvolution& c, Plan& plan,
+                const Workspace& workspace) COHORT_REQUIRES(mu_) {
+    cudnnMathType_t math = MathTypeOf(c);
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      const auto& option = found[i];
+      if (option.status != CUDNN_STATUS_SUCCESS || option.determinism != CUDNN_DETERMINISTIC) continue;
+      // The default would allow TensorFloat-32.
+      const cudnnMathType_t its_math = MathTypeOf(c) == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : option.mathType;
+      SetMathType(its_math, part, c, plan);
+      size_t bytes = 0;
+      if (workspace(option.algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
+      if (plan.algorithm >= 0 && bytes >= plan.workspace) continue;
+      plan.algorithm = static_cast<int>(option.algo);
+      plan.workspace = bytes;
+      math = its_math;
+      if (bytes <= kMuchWorkspace) break;
+    }
+    if (plan.algorithm < 0) {
+      throw UnimplementedError(StrCat("[cuda/libraries] expected a deterministic algorithm of cuDNN for ",
+                                      Describe(part, c), "; got none among ", count));
+    }
+    SetMathType(math, part, c, plan);
+  }
+
+  void SetMathType(cudnnMathType_t math, ConvolutionPart part, const DnnConvolution& c, const Plan& plan)
+      COHORT_REQUIRES(mu_) {
+    Check("cudnnSetConvolutionMathType", functions_->cudnnSetConvolutionMathType(plan.convolution, math), part, c);
+  }
+
+  void Release(const Plan& plan) COHORT_REQUIRES(mu_) {
+    const Functions& f = *functions_;
+    if (plan.input != nullptr) f.cudnnDestroyTensorDescriptor(plan.input);
+    if (plan.output != nullptr) f.cudnnDestroyTensorDescriptor(plan.output);
+    if (plan.filter != nullptr) f.cudnnDestroyFilterDescriptor(plan.filter);
+    if (plan.convolution != nullptr) f.cudnnDestroyConvolutionDescriptor(plan.convolution);
+  }
+
+  Mutex mu_;
+  std::optional<Functions> functions_ COHORT_GUARDED_BY(mu_);
+  std::map<int, cudnnHandle_t> handles_ COHORT_GUARDED_BY(mu_);
+  std::map<Key, Plan> plans_ COHORT_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+std::unique_ptr<Dnn> MakeDnn() { return std::make_unique<Cudnn>(); }
+
+}  // namespace cohort::cuda

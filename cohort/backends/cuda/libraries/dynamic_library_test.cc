@@ -1,0 +1,137 @@
+#include "cohort/backends/cuda/libraries/dynamic_library.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
+
+namespace cohort::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A library that every process here has: that of the mathematical functions.
+std::string PathOfLibm() {
+  Dl_info info = {};
+  double (*cosine)(double) = &std::cos;
+  EXPECT_NE(dladdr(reinterpret_cast<void*>(cosine), &info), 0);
+  return fs::canonical(info.dli_fname).string();
+}
+
+// A folder that ends with the test.
+class DynamicLibraryTest : public ::testing::Test {
+ protected:
+  DynamicLibraryTest() : folder_(fs::path(::testing::TempDir()) / ("dynamic_library_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~DynamicLibraryTest() override { fs::remove_all(folder_); }
+  // Makes the library of mathematical functions appear under another path.
+  void Put(const fs::path& path) {
+    fs::create_directories((folder_ / path).parent_path());
+    fs::create_symlink(PathOfLibm(), folder_ / path);
+  }
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  const fs::path folder_;
+};
+
+// Sets a variable of the environment as long as the object lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(DynamicLibraryTest, OpensTheFirstUsableFileAndGivesItsFunctions) {
+  Put("second/libfake.so.9");
+  const DynamicLibrary library =
+      DynamicLibrary::Open({"fake 9", {"libfake.so.9"}, {}}, {folder() + "/first", folder() + "/second"});
+  EXPECT_EQ(library.path(), folder() + "/second/libfake.so.9");
+  EXPECT_DOUBLE_EQ(library.Get<double(double)>("cbrt")(27.0), 3.0);
+  EXPECT_EQ(library.Find<void()>("no_such_function"), nullptr);
+  EXPECT_THAT(ErrorOf([&] { library.Get<void()>("no_such_function"); }),
+              AllOf(HasSubstr("no_such_function in fake 9"), HasSubstr("second/libfake.so.9")));
+}
+
+TEST_F(DynamicLibraryTest, AsksTheLoaderLast) {
+  const DynamicLibrary library = DynamicLibrary::Open({"mathematics", {"libm.so.6"}, {}}, {folder()});
+  EXPECT_EQ(library.path(), "libm.so.6");
+}
+
+TEST_F(DynamicLibraryTest, AMissingLibraryIsNamedWithThePathsThatWereTried) {
+  const auto open = [&] { DynamicLibrary::Open({"fake 9", {"libfake.so.9", "libfake.so"}, {}}, {folder()}); };
+  EXPECT_THROW(open(), FailedPreconditionError);
+  EXPECT_THAT(
+      ErrorOf(open),
+      AllOf(HasSubstr("expected fake 9; got no usable file"), HasSubstr(folder() + "/libfake.so.9 (no such file)"),
+            HasSubstr("libfake.so.9 by the system's loader ("), HasSubstr(folder() + "/libfake.so (no such file)"),
+            HasSubstr("COHORT_CUDA_LIBRARY_PATH")));
+}
+
+TEST_F(DynamicLibraryTest, AnotherVersionIsPassedOverAndNamed) {
+  Put("old/libfake.so.8");
+  const LibraryRequest request = {"fake 9", {"libfake.so.9", "libfake.so.8"}, [](const DynamicLibrary& library) {
+                                    return library.path().ends_with(".8") ? "its version is 8.1.0" : "";
+                                  }};
+  const auto open = [&] { DynamicLibrary::Open(request, {folder() + "/old", folder() + "/new"}); };
+  EXPECT_THAT(ErrorOf(open), HasSubstr(folder() + "/old/libfake.so.8 (its version is 8.1.0)"));
+  Put("new/libfake.so.9");
+  EXPECT_EQ(DynamicLibrary::Open(request, {folder() + "/old", folder() + "/new"}).path(),
+            folder() + "/new/libfake.so.9");
+}
+
+TEST_F(DynamicLibraryTest, AFileThatIsNoLibraryIsNamed) {
+  fs::create_directories(folder() + "/broken");
+  FILE* file = fopen((folder() + "/broken/libfake.so.9").c_str(), "w");
+  ASSERT_NE(file, nullptr);
+  fputs("this is no library", file);
+  fclose(file);
+  EXPECT_THAT(ErrorOf([&] {
+                DynamicLibrary::Open({"fake 9", {"libfake.so.9"}, {}}, {folder() + "/broken"});
+              }),
+              HasSubstr("/broken/libfake.so.9 ("));
+}
+
+TEST_F(DynamicLibraryTest, FoldersComeFromTheVariableTheToolkitAndPythonInThisOrder) {
+  for (const char* package : {"cublas", "cudnn"}) {
+    fs::create_directories(folder() + "/venv/lib/python3.11/site-packages/nvidia/" + package + "/lib");
+  }
+  fs::create_directories(folder() + "/toolkit/lib64");
+  const Variable path("COHORT_CUDA_LIBRARY_PATH", folder() + "/one::" + folder() + "/two");
+  const Variable toolkit("CUDA_HOME", folder() + "/toolkit");
+  const Variable environment("VIRTUAL_ENV", folder() + "/venv");
+  std::vector<std::string> folders = CudaLibraryFolders();
+  ASSERT_GE(folders.size(), 5u);
+  folders.resize(5);
+  EXPECT_THAT(folders, ElementsAre(folder() + "/one", folder() + "/two", folder() + "/toolkit/lib64",
+                                   folder() + "/venv/lib/python3.11/site-packages/nvidia/cublas/lib",
+                                   folder() + "/venv/lib/python3.11/site-packages/nvidia/cudnn/lib"));
+  const Variable none("CUDA_HOME", folder() + "/nowhere");
+  EXPECT_THAT(CudaLibraryFolders(), Not(Contains(folder() + "/nowhere/lib64")));
+}
+
+}  // namespace
+}  // namespace cohort::cuda

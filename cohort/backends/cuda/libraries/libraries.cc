@@ -1,0 +1,38 @@
+// The libraries of the process: FindBlas and FindDnn.
+#include <atomic>
+
+#include "cohort/backends/cuda/libraries/blas.h"
+#include "cohort/backends/cuda/libraries/dnn.h"
+
+namespace cohort::cuda {
+namespace {
+
+std::atomic<Blas*> installed_blas{nullptr};
+std::atomic<Dnn*> installed_dnn{nullptr};
+
+}  // namespace
+
+int AlignmentOf(const GemmOperands& operands) {
+  constexpr uintptr_t kMost = 256;
+  uintptr_t bits = kMost;
+  for (const void* address : {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)}) {
+    bits |= reinterpret_cast<uintptr_t>(address);
+  }
+  return static_cast<int>(bits & (~bits + 1));  // the lowest bit that is set
+}
+
+Blas& FindBlas() {
+  if (Blas* blas = installed_blas.load()) return *blas;
+  static Blas* const made = MakeBlas().release();  // streams may use it until the process ends
+  return *made;
+}
+void InstallBlas(Blas* blas) { installed_blas.store(blas); }
+
+Dnn& FindDnn() {
+  if (Dnn* dnn = installed_dnn.load()) return *dnn;
+  static Dnn* const made = MakeDnn().release();
+  return *made;
+}
+void InstallDnn(Dnn* dnn) { installed_dnn.store(dnn); }
+
+}  // namespace cohort::cuda

@@ -1,0 +1,36 @@
+// MakeBlas and MakeDnn of a build without CUDA: objects that throw. They are never called unless a program has devices
+// of a driver that has been installed without libraries.
+#include "cohort/backends/cuda/libraries/blas.h"
+#include "cohort/backends/cuda/libraries/dnn.h"
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+[[noreturn]] void ThrowAbsent(const char* library) {
+  throw UnimplementedError(StrCat("[cuda/libraries] expected a build with CUDA for calls of ", library,
+                                  "; got one without: configure it with -DCOHORT_WITH_CUDA=ON"));
+}
+
+class NoBlas final : public Blas {
+ public:
+  bool Has(int, const GemmSpec&) override { ThrowAbsent("cuBLASLt"); }
+  size_t WorkspaceBytes(int, const GemmSpec&) override { ThrowAbsent("cuBLASLt"); }
+  void Gemm(int, StreamHandle, const GemmSpec&, const GemmOperands&, void*) override { ThrowAbsent("cuBLASLt"); }
+};
+
+class NoDnn final : public Dnn {
+ public:
+  size_t WorkspaceBytes(int, ConvolutionPart, const DnnConvolution&) override { ThrowAbsent("cuDNN"); }
+  void Compute(int, StreamHandle, ConvolutionPart, const DnnConvolution&, const DnnOperands&, void*) override {
+    ThrowAbsent("cuDNN");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Blas> MakeBlas() { return std::make_unique<NoBlas>(); }
+std::unique_ptr<Dnn> MakeDnn() { return std::make_unique<NoDnn>(); }
+
+}  // namespace cohort::cuda

@@ -1,0 +1,104 @@
+#include "cohort/backends/cuda/pinned_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "cohort/core/error.h"
+
+namespace cohort::cuda {
+namespace {
+
+constexpr size_t kSmallestBlock = 256;
+
+}  // namespace
+
+class PinnedPool::PinnedBuffer final : public Buffer {
+ public:
+  PinnedBuffer(std::shared_ptr<PinnedPool> pool, void* data, size_t capacity, size_t bytes)
+      : Buffer(data, bytes, MemorySpace::Host()), pool_(std::move(pool)), capacity_(capacity) {}
+
+ private:
+  void Destroy() override {
+    pool_->Give(data_, capacity_);
+    delete this;
+  }
+  std::shared_ptr<PinnedPool> pool_;
+  const size_t capacity_;
+};
+
+std::shared_ptr<PinnedPool> PinnedPool::Of(Driver& driver) {
+  static Mutex mu;
+  static auto* const pools = new std::map<Driver*, std::weak_ptr<PinnedPool>>;
+  MutexLock lock(mu);
+  std::weak_ptr<PinnedPool>& known = (*pools)[&driver];
+  std::shared_ptr<PinnedPool> pool = known.lock();
+  if (pool == nullptr) {
+    pool = std::make_shared<PinnedPool>(driver);
+    known = pool;
+  }
+  return pool;
+}
+
+PinnedPool::~PinnedPool() {
+  for (const auto& [data, capacity] : blocks_) {
+    try {
+      driver_.FreePinned(const_cast<void*>(data));
+    } catch (const Error&) {
+      return;  // the card has failed
+    }
+  }
+}
+
+void* PinnedPool::Take(size_t bytes, size_t* capacity) {
+  *capacity = std::bit_ceil(std::max(bytes, kSmallestBlock));
+  MutexLock lock(mu_);
+  std::vector<void*>& blocks = free_[*capacity];
+  if (!blocks.empty()) {
+    void* data = blocks.back();
+    blocks.pop_back();
+    return data;
+  }
+  if (*capacity > kMostBytes - std::min(kMostBytes, bytes_)) return nullptr;
+  void* data = driver_.AllocatePinned(*capacity);
+  if (data == nullptr) return nullptr;
+  blocks_[data] = *capacity;
+  bytes_ += *capacity;
+  return data;
+}
+
+void PinnedPool::Give(void* data, size_t capacity) {
+  MutexLock lock(mu_);
+  free_[capacity].push_back(data);
+}
+
+Tensor PinnedPool::NewTensor(DType dtype, const Shape& shape) {
+  const size_t bytes = static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype);
+  size_t capacity = 0;
+  void* data = bytes == 0 ? nullptr : Take(bytes, &capacity);
+  if (data == nullptr) return Tensor(dtype, shape);
+  return Tensor(dtype, shape, BufferPtr::Adopt(new PinnedBuffer(shared_from_this(), data, capacity, bytes)), 0);
+}
+
+Tensor PinnedPool::Pinned(const Tensor& value) {
+  {
+    MutexLock lock(mu_);
+    const auto after = blocks_.upper_bound(value.raw_data());
+    if (after != blocks_.begin()) {
+      const auto& [data, capacity] = *std::prev(after);
+      if (static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + capacity) return value;
+    }
+  }
+  Tensor copy = NewTensor(value.dtype(), value.shape());
+  if (value.bytes() > 0) std::memcpy(copy.raw_data(), value.raw_data(), value.bytes());
+  return copy;
+}
+
+size_t PinnedPool::bytes() const {
+  MutexLock lock(mu_);
+  return bytes_;
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Runs the test suites of GPUs on the cards of this machine: run.sh [FOLDER WITH THE PROGRAMS] [--no_sanitizer].
+# `./dev test gpu` calls it, and `./dev gpu-pack` puts it into its archive. It exits with 1 if a suite fails, and with 3 if there
+# is no card, after saying so.
+set -uo pipefail
+
+HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+BIN="$HERE/bin"
+SANITIZER=yes
+for argument in "$@"; do
+  case $argument in
+    --no_sanitizer) SANITIZER=no ;;
+    -*) printf 'run.sh: unknown argument %s\n' "$argument" >&2 && exit 2 ;;
+    *) BIN="$argument" ;;
+  esac
+done
+
+# The comparison of all op cases and of the backend's kernels with those of the CPU, and the suites that run their tests once
+# for each kind of device.
+SUITES=(cuda_op_cases_test cuda_kernels_test runtime_test distribute_test keras_test collective_test data_test server_test)
+# The part of each suite that is about GPUs. Those of the backend are all about them.
+filter_of() { [[ $1 == cuda_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*'; }
+
+if [[ ! -r /proc/driver/nvidia/version && ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then
+  printf 'There is no GPU here: /proc/driver/nvidia/version does not exist. Nothing was run on a card.\n' >&2
+  printf 'The same suites run on a fake driver with ./dev test.\n' >&2
+  exit 3
+fi
+command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=index,name,driver_version,memory.total --format=csv,noheader
+
+export COHORT_TEST_CARD=1
+failed=() run=0
+
+run() { # run NAME COMMAND...: prints one line, and the output if the command fails
+  local name="$1" log start=$SECONDS verdict=ok
+  shift
+  log="$(mktemp)"
+  if timeout 900 "$@" >"$log" 2>&1 </dev/null; then
+    # A suite without a test of a GPU would be no success.
+    grep -qE '^\[==========\] [1-9][0-9]* tests? from' "$log" || verdict='FAILED (no test ran)'
+  else
+    verdict="FAILED ($?)"
+  fi
+  if [[ $verdict != ok ]]; then failed+=("$name") && tail -n 60 "$log"; fi
+  printf '%-40s %5d s  %s  %s\n' "$name" "$((SECONDS - start))" "$verdict" "$(grep -E '^\[  (PASSED|SKIPPED)' "$log" | head -n 2 | xargs)"
+  rm -f "$log"
+  run=$((run + 1))
+}
+
+for suite in "${SUITES[@]}"; do
+  if [[ -x $BIN/$suite ]]; then
+    run "$suite" "$BIN/$suite" "--gtest_filter=$(filter_of "$suite")"
+  else
+    printf '%-40s         left out: there is no %s/%s\n' "$suite" "$BIN" "$suite"
+  fi
+done
+
+# Keras's suites once more, with everything on a GPU that asks for no device; without those that train no model and those that
+# name their devices.
+if [[ -x $BIN/keras_test ]]; then
+  run 'keras_test on a GPU' env COHORT_SUITE_DEVICE=GPU "$BIN/keras_test" \
+    '--gtest_filter=-*Replicas*:OnnxExport*:Serialization*:DamagedModel*'
+fi
+
+if [[ $SANITIZER == yes ]]; then
+  checker="$(command -v compute-sanitizer || true)"
+  [[ -n $checker || ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer ]] ||
+    checker="${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer"
+  if [[ -z $checker ]]; then
+    printf 'compute-sanitizer is not installed (it comes with the CUDA toolkit): memcheck and racecheck were not run.\n'
+  elif [[ -x $BIN/cuda_op_cases_test ]]; then
+    for tool in memcheck racecheck; do
+      for suite in cuda_op_cases_test cuda_kernels_test; do
+        [[ ! -x $BIN/$suite ]] || run "compute-sanitizer $tool $suite" "$checker" --tool "$tool" --error-exitcode 9 "$BIN/$suite"
+      done
+    done
+  fi
+fi
+
+[[ $run -gt 0 ]] || { printf 'No suite was found in %s.\n' "$BIN" >&2 && exit 1; }
+if [[ ${#failed[@]} -gt 0 ]]; then
+  printf 'failed: %s\n' "${failed[*]}"
+  exit 1
+fi
