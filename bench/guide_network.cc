@@ -16,13 +16,22 @@ Tensor SineValues(DType dtype, const Shape& shape, float scale) {
   return tensor;
 }
 
-GuideNetwork::GuideNetwork(int64_t batch, DType dtype) : dtype_(dtype) {
-  images_ = SineValues(DType::kFloat32, Shape{batch, 28, 28, 1}, 1.0f);
-  labels_ = Tensor(DType::kInt32, Shape{batch});
-  for (int64_t i = 0; i < batch; ++i) labels_.data<int32_t>()[i] = static_cast<int32_t>(i % 10);
-  x_ = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, 28, 28, 1}, "images");
-  y_ = ops::Placeholder(graph_, DType::kInt32, Shape{-1}, "labels");
-  Output h = Finished(ops::Conv2D(Computed(x_), Weights({3, 3, 1, 128}, 9), {.padding = "SAME"}), 128);
+GuideNetwork::GuideNetwork(int64_t batch, DType dtype, const GuideNetworkOptions& options) : dtype_(dtype) {
+  const DeviceScope device(graph_, options.device);
+  const Tensor images = SineValues(DType::kFloat32, Shape{batch, 28, 28, 1}, 1.0f);
+  Tensor labels(DType::kInt32, Shape{batch});
+  for (int64_t i = 0; i < batch; ++i) labels.data<int32_t>()[i] = static_cast<int32_t>(i % 10);
+  Output x, y;
+  if (options.keeps_batch) {
+    x = ops::Variable(graph_, images, {.name = "images", .trainable = false}).value();
+    y = ops::Variable(graph_, labels, {.name = "labels", .trainable = false}).value();
+  } else {
+    x = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, 28, 28, 1}, "images");
+    y = ops::Placeholder(graph_, DType::kInt32, Shape{-1}, "labels");
+    inputs_ = {x, y};
+    feeds_ = {images, labels};
+  }
+  Output h = Finished(ops::Conv2D(Computed(x), Weights({3, 3, 1, 128}, 9), {.padding = "SAME"}), 128);
   for (const GuideSeparable& l : kGuideSeparables) {
     h = ops::DepthwiseConv2dNative(h, Weights({3, 3, l.in, 1}, 9), {.padding = "SAME"});
     h = Finished(ops::Conv2D(h, Weights({1, 1, l.in, l.out}, l.in)), l.out);
@@ -30,8 +39,9 @@ GuideNetwork::GuideNetwork(int64_t batch, DType dtype) : dtype_(dtype) {
   }
   h = Finished(ops::MatMul(ops::Reshape(h, {-1, kGuideFlat}), Weights({kGuideFlat, 512}, kGuideFlat)), 512);
   const Output logits = ops::BiasAdd(ops::MatMul(h, Weights({512, 10}, 512)), Computed(Variable(Shape{10}, 0)));
-  loss_ = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(ops::Cast(logits, DType::kFloat32), y_));
-  train_ = train::GradientDescentOptimizer(0.01).Minimize(loss_);
+  loss_ = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(ops::Cast(logits, DType::kFloat32), y));
+  train_ = options.momentum > 0 ? train::MomentumOptimizer(options.learning_rate, options.momentum).Minimize(loss_)
+                                : train::GradientDescentOptimizer(options.learning_rate).Minimize(loss_);
   init_ = ops::GlobalVariablesInitializer(graph_);
 }
 
@@ -48,7 +58,8 @@ SessionConfig WithThreads(int threads) {
 GuideNetwork::Run::Run(GuideNetwork& network, int threads)
     : network_(network),
       session_(network.graph_, "", WithThreads(threads)),
-      step_(session_.MakeCallable({network.x_, network.y_}, {network.loss_}, {network.train_})) {
+      step_(session_.MakeCallable(network.inputs_, {network.loss_}, {network.train_})),
+      train_(session_.MakeCallable(network.inputs_, {}, {network.train_})) {
   session_.Run(network.init_);
 }
 

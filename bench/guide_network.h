@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "cohort/cohort.h"
 
@@ -21,21 +23,32 @@ inline constexpr int64_t kGuideFlat = 3 * 3 * 512;
 // Returns a tensor with the values scale sin(i), in float32 or bfloat16.
 Tensor SineValues(DType dtype, const Shape& shape, float scale = 0.1f);
 
+struct GuideNetworkOptions {
+  std::string device = {};  // "": where the session places nodes
+  double learning_rate = 0.01;
+  double momentum = 0;
+  bool keeps_batch = false;  // the batch is in variables on the device, and is not fed
+};
+
 // The network by hand, with float32 variables, computed in `dtype`. Each step gets the same batch.
 class GuideNetwork {
  public:
-  GuideNetwork(int64_t batch, DType dtype);
+  GuideNetwork(int64_t batch, DType dtype, const GuideNetworkOptions& options = {});
 
   // A session with `threads` threads and initialized variables.
   class Run {
    public:
     Run(GuideNetwork& network, int threads);
-    float Step() const { return step_({network_.images_, network_.labels_})[0].scalar<float>(); }
+    // Makes a step and returns its loss.
+    float Step() const { return step_(network_.feeds_)[0].scalar<float>(); }
+    // Makes a step whose loss is not fetched.
+    void Train() const { train_(network_.feeds_); }
 
    private:
     GuideNetwork& network_;
     Session session_;
     Callable step_;
+    Callable train_;
   };
 
  private:
@@ -46,8 +59,9 @@ class GuideNetwork {
 
   const DType dtype_;
   Graph graph_;
-  Tensor images_, labels_;
-  Output x_, y_, loss_;
+  std::vector<Output> inputs_;  // what is fed
+  std::vector<Tensor> feeds_;
+  Output loss_;
   Node* train_ = nullptr;
   Node* init_ = nullptr;
 };

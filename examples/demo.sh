@@ -98,6 +98,8 @@ main() {
     printf '\nCOHORT_DATA_DIR is not set: the classifiers train on GENERATED images, on which accuracies mean nothing.\n'
     printf 'For real ones put the four *-ubyte.gz files of Fashion-MNIST into DIR/fashion-mnist and set it to DIR.\n'
   fi
+  printf '\nDevices of this machine:\n'
+  "$BIN/cohort" devices | sed 's/^/    /'
   train linear_regression linear_regression "$LINEAR_STEPS" --steps_to_validate=2000 --learning_rate=0.001
   train "$images" mnist_classifier "$MNIST_STEPS"
   train_mirrored

@@ -1,7 +1,7 @@
 // Trains a network of separable convolutions on Fashion-MNIST, with Keras's functions:
 //
 //   fashion_mnist --data_dir=fashion-mnist --epochs=10 --batch_size=64
-//   fashion_mnist --strategy=mirrored --num_replicas=2
+//   fashion_mnist --strategy=mirrored --num_replicas=2       on all GPUs, or without GPUs on CPUs
 //   cohort launch --workers=2 -- fashion_mnist --strategy=multi_worker
 //   cohort launch --workers=1 --restart=3 -- fashion_mnist --backup_dir=/tmp/backup --backup_freq=100
 //
@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
-#include <thread>
 
 #include "cohort/cohort.h"
+#include "examples/devices.h"
 #include "examples/images.h"
 #include "examples/separable_network.h"
 #include "examples/task.h"
@@ -42,11 +42,15 @@ struct Flags {
   int num_replicas = 0;
 };
 
-// Returns the strategy that the flags name. The results are the same with each strategy, to rounding.
+// Returns the strategy that the flags name. The results are the same with each strategy, to rounding. All of them use
+// the GPUs if there are any.
 distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   if (flags.strategy == "multi_worker") {
-    return distribute::MultiWorkerMirrored({.replicas_per_worker = std::max(1, flags.num_replicas),
-                                            .server = {.config = {.intra_op_parallelism_threads = flags.threads}}});
+    const bool has_gpus = !config::ListPhysicalDevices("GPU").empty();
+    const int replicas =
+        has_gpus ? examples::UseDevicesForReplicas(flags.num_replicas) : std::max(1, flags.num_replicas);
+    return distribute::MultiWorkerMirrored(
+        {.replicas_per_worker = replicas, .server = {.config = {.intra_op_parallelism_threads = flags.threads}}});
   }
   if (flags.strategy == "one_device") {
     if (flags.num_replicas > 1) {
@@ -55,11 +59,9 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
           "beside --num_replicas=" +
           std::to_string(flags.num_replicas) + "; got --strategy=one_device, which has one replica");
     }
-    return distribute::OneDevice("/cpu:0");
+    return distribute::OneDevice(examples::OneTrainingDevice());
   }
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0),
-                            flags.num_replicas > 0 ? flags.num_replicas : cores);
+  examples::UseDevicesForReplicas(flags.num_replicas);
   return flags.strategy == "mirrored" ? distribute::Mirrored() : distribute::CentralStorage();
 }
 
@@ -92,7 +94,7 @@ int Run(const Flags& flags) {
   model.Compile(
       {.optimizer = Optimizer(flags, images), .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   if (strategy->is_chief()) {
-    std::printf("%s: %d replicas\n", strategy->name().c_str(), strategy->num_replicas_in_sync());
+    std::printf("%s: %s\n", strategy->name().c_str(), examples::DevicesText(*strategy).c_str());
     model.Summary();
   }
   if (flags.show_signal) std::printf("%s\n", model.CheckSignal(images.train.data()).ToString().c_str());
@@ -147,7 +149,8 @@ int main(int argc, char** argv) {
   line.Add("--strategy", &flags.strategy, "one_device, mirrored, central_storage or multi_worker (see TF_CONFIG)",
            examples::OneOf({"one_device", "mirrored", "central_storage", "multi_worker"}));
   line.Add("--num_replicas", &flags.num_replicas,
-           "Replicas of this process. 0: one for each core, or 1 with multi_worker", examples::AtLeast(0));
+           "Replicas of this process. 0: one for each GPU; without GPUs one for each core, or 1 with multi_worker",
+           examples::AtLeast(0));
   line.Add("--logdir", &flags.logdir, "Folder to which TensorBoard's logs, curves.svg and model.keras are written");
   line.Add("--backup_dir", &flags.backup_dir,
            "Folder for backups, from which the training goes on if it is killed and started again");

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "cohort/cohort.h"
+#include "examples/devices.h"
 #include "examples/images.h"
 #include "examples/separable_network.h"
 #include "examples/task.h"
@@ -35,19 +36,23 @@ struct Flags {
   bool keras_fans = false;
   std::string curves;
   std::string too_late;
+  int visible_gpu = -1;
   bool step_times = false;
 };
 
 bool IsMirrored(const Flags& flags) { return flags.program == "single_machine_multi_gpu"; }
 bool HasTwoMachines(const Flags& flags) { return flags.program.starts_with("two_machine"); }
 
-// The guide's "set gpu self_growth". Without GPUs, logical CPUs stand for the two of the guide's machine.
+// The guide's "set gpu visible" and "set gpu self_growth". Without GPUs, logical CPUs stand for the two of the guide's
+// machine.
 void UseDevices(const Flags& flags) {
-  const std::vector<config::PhysicalDevice> gpus = config::ListPhysicalDevices("GPU");
+  const config::PhysicalDeviceList gpus = config::ListPhysicalDevices("GPU");
+  if (flags.visible_gpu >= 0) config::SetVisibleDevices({gpus[static_cast<size_t>(flags.visible_gpu)]}, "GPU");
   for (const config::PhysicalDevice& gpu : gpus) config::SetMemoryGrowth(gpu, true);
   if (IsMirrored(flags) && gpus.empty()) {
     config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0), kReplicas);
   }
+  if (HasTwoMachines(flags)) return;  // there the guide does not print the numbers
   std::printf("the num of gpu %zu\n", gpus.size());
   std::printf("the num of logical gpu %zu\n", config::ListLogicalDevices("GPU").size());
 }
@@ -61,7 +66,7 @@ void SetTooLate(const std::string& setting) {
 
 distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   if (IsMirrored(flags)) return distribute::Mirrored();
-  if (!HasTwoMachines(flags)) return distribute::OneDevice("/cpu:0");
+  if (!HasTwoMachines(flags)) return distribute::OneDevice(examples::OneTrainingDevice());
   const std::string index = flags.program == "two_machine_worker01" ? "0" : "1";
   const std::string cluster = R"({"worker": ["172.17.0.2:12345", "172.17.0.3:23456"]})";
   const std::string config = R"({"cluster": )" + cluster + R"(, "task": {"type": "worker", "index": )" + index + "}}";
@@ -91,7 +96,7 @@ keras::CallbackPtr PrintStepTimes(int64_t steps) {
 }
 
 int Run(const Flags& flags) {
-  if (!HasTwoMachines(flags)) UseDevices(flags);
+  UseDevices(flags);
   const distribute::StrategyPtr strategy = MakeStrategy(flags);
   SetTooLate(flags.too_late);
 
@@ -143,6 +148,7 @@ int main(int argc, char** argv) {
                  "Initialize depthwise kernels as Keras does, and so get the guide's accuracy of 0.1");
   line.Add("--curves", &flags.curves, "Validate after each epoch, and write the guide's two plots to this SVG file");
   line.AddSwitch("--step_times", &flags.step_times, "Print the time of a step after each epoch");
+  line.Add("--visible_gpu", &flags.visible_gpu, "The guide's set_visible_devices(gpus[N]). -1: all GPUs are visible");
   line.Add("--too_late", &flags.too_late, "Set \"visible\" devices or memory \"growth\" after the strategy is made",
            examples::OneOf({"", "visible", "growth"}));
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
