@@ -51,7 +51,7 @@ done
 
 mkdir -p "$(dirname "$ARCHIVE")"
 # The programs share most of their code: a dictionary as large as all of them stores it once.
-tar -C "$staged" --sort=name --owner=0 --group=0 --mtime=@0 -cf - cohort-gpu | xz -T1 --lzma2=preset=6,dict=192MiB >"$ARCHIVE"
+tar -C "$staged" --sort=name --owner=0 --group=0 --mtime=@0 -cf - cohort-gpu | xz -T1 --x86 --lzma2=preset=6,dict=192MiB >"$ARCHIVE"
 size="$(stat -c %s "$ARCHIVE")"
 printf '%s: %d.%d MiB, %d programs, %d libraries\n' "$ARCHIVE" $((size >> 20)) $(((size % (1 << 20)) * 10 >> 20)) $# \
   "$(find "$pack/lib" -type f | wc -l)"

@@ -2,9 +2,11 @@
 // real ones. The environment variable COHORT_FAKE_CARDS says how many (2). For tests only.
 #include <cstdlib>
 
+#include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/fake_blas.h"
 #include "cohort/backends/cuda/fake/fake_dnn.h"
 #include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/register.h"
 
 namespace cohort::cuda {
 namespace {
@@ -19,6 +21,17 @@ __attribute__((constructor(101))) void InstallFakeCards() {
   InstallBlas(new FakeBlas(*driver));
   InstallDnn(new FakeDnn(*driver));
 }
+
+// In a build without CUDA, RegisterBackends leaves this backend out.
+const bool kRegistered = [] {
+  RegisterBackends();
+  const CudaBackend& backend = CudaBackend::Get();
+  if (BackendRegistry::Global().Find(backend.type()) != nullptr) return true;
+  config::DeviceConfig::Global().AddSource(ListCards);
+  BackendRegistry::Global().Register(backend);
+  backend.RegisterKernels(KernelRegistry::Global());
+  return true;
+}();
 
 }  // namespace
 }  // namespace cohort::cuda
