@@ -131,8 +131,8 @@ TEST_F(KillTest, TheChief) {
     EXPECT_THAT(cluster.task("ps", p).err(), AllOf(HasSubstr("chaos_task: Unavailable"), HasSubstr("orphan timeout"),
                                                    HasSubstr("/job:worker/replica:0/task:0")));
   }
-  // The other worker does not depend on the chief. It ends with the parameter servers, in a step, or, if it has connected
-  // again, before the next one.
+  // The other worker does not depend on the chief. It ends with the parameter servers, in a step, or, if it has
+  // connected again, before the next one.
   EXPECT_EQ(cluster.task("worker", 1).Wait(), 1) << cluster.Describe();
   EXPECT_THAT(cluster.LastLine("worker", 1, "failed"),
               AllOf(AnyOf(HasSubstr("Unavailable"), HasSubstr("Aborted")), HasSubstr("/job:ps/")));
