@@ -150,6 +150,18 @@ TEST_P(HostilePeerTest, AFedValueOfAnotherDTypeFailsTheStep) {
   ExpectServes(*peer);
 }
 
+TEST_P(HostilePeerTest, OnlyAStepWithoutValuesIsRepeated) {
+  const auto peer = Client();
+  const ExecutableSpec spec = Echo(1);
+  ASSERT_TRUE(peer->Register(spec).ok());
+  StepStart start(1);
+  start.repeat = true;
+  const Status ran = DecodeStepDone(peer->Ask(EncodeStartStep({spec.key, 1}, start, {Tensor::Scalar(1.0f)}))).status;
+  EXPECT_EQ(ran.code(), Code::kInvalidArgument) << ran.ToString();
+  EXPECT_THAT(ran.message(), HasSubstr("1 fed values and 1 results"));
+  ExpectServes(*peer);
+}
+
 // The completion of the step finds that the result cannot be sent, on a thread that catches nothing.
 TEST_P(HostilePeerTest, AResultThatCannotTravelIsAnErrorOfTheStep) {
   const auto peer = Client();

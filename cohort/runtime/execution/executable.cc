@@ -122,6 +122,13 @@ void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Exe
     throw InvalidArgumentError(
         StrCat("[executable] step ", id, " brings ", args.size(), " fed values; ", num_args_, " are needed"));
   }
+  if (start.repeat && (executors_.size() != 1 || !edges_.empty() || num_args_ != 0 || num_rets_ != 0)) {
+    throw InvalidArgumentError(
+        StrCat("[executable] expected a step to repeat to have one partition, no edges, no fed "
+               "values and no results; step ",
+               id, " has ", executors_.size(), " partitions, ", edges_.size(), " edges, ", num_args_,
+               " fed values and ", num_rets_, " results"));
+  }
   Step* step = nullptr;  // steps_ holds it until its end
   Status cancelled;
   {

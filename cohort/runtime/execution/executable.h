@@ -64,8 +64,8 @@ class Executable {
   // Starts a step. Calls `done` once, on any thread, perhaps before StartStep returns. Throws InvalidArgumentError if
   // the number of args is wrong, and AlreadyExistsError if a step of this number is running. If it throws, it does not
   // call `done`. If `start.repeat`, runs the step again each time it has ended without an error, until it fails or is
-  // cancelled, and then calls `done`. Requires: only a step without arguments and results is repeated, and only if
-  // there is one partition and no edge.
+  // cancelled, and then calls `done`. Throws InvalidArgumentError if such a step has arguments or results, or if there
+  // is more than one partition or an edge.
   void StartStep(const StepStart& start, std::vector<Tensor> args, Executor::Mode mode, StepDone done);
   // Returns whether RunInline can run the steps. It can if there is one partition, no edge to or from another
   // partition, and no kernel that waits.
