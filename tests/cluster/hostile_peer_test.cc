@@ -188,6 +188,7 @@ TEST_P(HostilePeerTest, OnlyTheChiefSaysThatTrainingIsDone) {
   EXPECT_FALSE(node_->chief().training_done());
   const auto chief = Worker(0);
   EXPECT_EQ(DecodeTrainingDoneAck(chief->Ask(EncodeTrainingDone(5))), 5u);
+  ExpectServes(*chief);  // the server notes it after the answer, and before the next message
   EXPECT_TRUE(node_->chief().training_done());
 }
 
