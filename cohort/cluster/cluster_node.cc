@@ -92,9 +92,8 @@ void ClusterNode::OnMessage(const std::shared_ptr<Connection>& connection, Messa
   NodeService* service = FindService(message.kind);
   if (service == nullptr) throw InvalidArgumentError(StrCat("[protocol] unknown message kind ", message.kind));
   if (connection->peer().op_fingerprint == 0 && service != status_.get()) {
-    throw PermissionDeniedError(StrCat("[protocol] ", connection->peer().task,
-                                       " has said that it only asks for the "
-                                       "status of tasks; got a message of kind ",
+    throw PermissionDeniedError(StrCat("[protocol] expected only questions for the status of ", connection->peer().task,
+                                       ", which has said that it asks nothing else; got a message of kind ",
                                        message.kind));
   }
   service->OnMessage(connection, std::move(message));

@@ -25,12 +25,9 @@ std::string Text(cudaError_t error) { return StrCat(cudaGetErrorString(error), "
 std::string Advice(cudaError_t error) {
   switch (error) {
     case cudaErrorNoKernelImageForDevice:
-      return "; this build has no code for this card: configure it with -DCMAKE_CUDA_ARCHITECTURES for the card's "
-             "compute "
-             "capability";
+      return "; this build has no code for this card: set -DCMAKE_CUDA_ARCHITECTURES to the card's compute capability";
     case cudaErrorDevicesUnavailable:
-      return "; the card is in exclusive mode and another process uses it, or it is prohibited (nvidia-smi -q -d "
-             "COMPUTE)";
+      return "; another process uses the card alone, or nobody may use it (nvidia-smi -q -d COMPUTE)";
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
     case cudaErrorMisalignedAddress:

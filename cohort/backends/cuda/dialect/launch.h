@@ -51,7 +51,7 @@ namespace cohort::cuda {
 // The number of threads that wait for each other in an exchange of values.
 inline constexpr int kWarpSize = 32;
 
-// One thread of a launch: where it is in its block and in the grid.
+// One thread of a launch. It knows its number in its block, and the number of its block in the grid.
 class Thread {
  public:
 #ifdef __CUDA_ARCH__

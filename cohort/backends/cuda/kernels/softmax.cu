@@ -28,6 +28,14 @@ struct RowPart {
   int64_t size;
 };
 
+// Calls body for the thread's part of each row that its group of `group` threads computes.
+template <typename Body>
+COHORT_KERNEL void ForRows(const Thread& t, int64_t rows, uint32_t group, const Body& body) {
+  for (int64_t row = t.first() / group; row < rows; row += t.step() / group) {
+    body(RowPart{row, static_cast<int64_t>(t.thread() % group), static_cast<int64_t>(group)});
+  }
+}
+
 template <typename A, typename Join>
 COHORT_KERNEL A ReduceGroup(const Thread& t, uint32_t size, A value, const Join& join) {
   return size == kWarpSize ? ReduceWarp(t, value, join) : ReduceBlock(t, value, join);
@@ -64,9 +72,7 @@ struct SoftmaxKernel {
   uint32_t group;
 
   COHORT_KERNEL void operator()(const Thread& t) const {
-    for (int64_t row = t.first() / group; row < rows; row += t.step() / group) {
-      Row(t, RowPart{row, static_cast<int64_t>(t.thread() % group), static_cast<int64_t>(group)});
-    }
+    ForRows(t, rows, group, [&](const RowPart& part) { Row(t, part); });
   }
 
   COHORT_KERNEL void Row(const Thread& t, const RowPart& part) const {
@@ -96,9 +102,7 @@ struct DenseLossKernel {
   uint32_t group;
 
   COHORT_KERNEL void operator()(const Thread& t) const {
-    for (int64_t row = t.first() / group; row < rows; row += t.step() / group) {
-      Row(t, RowPart{row, static_cast<int64_t>(t.thread() % group), static_cast<int64_t>(group)});
-    }
+    ForRows(t, rows, group, [&](const RowPart& part) { Row(t, part); });
   }
 
   COHORT_KERNEL void Row(const Thread& t, const RowPart& part) const {
@@ -133,9 +137,7 @@ struct SparseLossKernel {
   uint32_t check;
 
   COHORT_KERNEL void operator()(const Thread& t) const {
-    for (int64_t row = t.first() / group; row < rows; row += t.step() / group) {
-      Row(t, RowPart{row, static_cast<int64_t>(t.thread() % group), static_cast<int64_t>(group)});
-    }
+    ForRows(t, rows, group, [&](const RowPart& part) { Row(t, part); });
   }
 
   COHORT_KERNEL void Row(const Thread& t, const RowPart& part) const {
