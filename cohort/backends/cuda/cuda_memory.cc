@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -27,7 +28,9 @@ size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * u
 
 std::string Megabytes(size_t bytes) { return StrCat(static_cast<double>(bytes * 10 / (size_t{1} << 20)) / 10, " MB"); }
 
+// For whom the thread allocates: a node, or else a name, or else nobody.
 thread_local const Node* owner = nullptr;
+thread_local const char* owner_name = nullptr;
 
 // All memories of the process, so that one can ask the others of its card to give back what they keep.
 class Memories {
@@ -64,8 +67,14 @@ class Memories {
 
 }  // namespace
 
-AllocationOwner::AllocationOwner(const Node& node) : before_(std::exchange(owner, &node)) {}
-AllocationOwner::~AllocationOwner() { owner = before_; }
+AllocationOwner::AllocationOwner(const Node& node)
+    : node_before_(std::exchange(owner, &node)), name_before_(owner_name) {}
+AllocationOwner::AllocationOwner(const char* name)
+    : node_before_(std::exchange(owner, nullptr)), name_before_(std::exchange(owner_name, name)) {}
+AllocationOwner::~AllocationOwner() {
+  owner = node_before_;
+  owner_name = name_before_;
+}
 
 struct CudaMemory::Block {
   Segment* segment = nullptr;
@@ -125,6 +134,7 @@ CudaMemory::~CudaMemory() {
 }
 
 BufferPtr CudaMemory::Allocate(size_t bytes) {
+  CudaRecording::Refuse("memory that is not the recording's");
   const size_t size = std::max(RoundUp(bytes, kAlignment), kAlignment);
   Block* block = nullptr;
   if (size >= bytes) {  // else the sum was too large for a size_t
@@ -150,8 +160,8 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   free_.erase(block);
   block->free = false;
   Split(block, size);
-  if (owner != nullptr) {
-    const std::string name = StrCat(owner->name(), " (", owner->op_name(), ")");
+  if (owner != nullptr || owner_name != nullptr) {
+    const std::string name = owner != nullptr ? StrCat(owner->name(), " (", owner->op_name(), ")") : owner_name;
     const size_t length = std::min(name.size(), block->holder.size() - 1);
     std::memcpy(block->holder.data(), name.data(), length);
     block->holder[length] = 0;

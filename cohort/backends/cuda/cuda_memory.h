@@ -16,16 +16,19 @@
 
 namespace cohort::cuda {
 
-// While it exists, memory that its thread allocates counts as memory of the node. The thread that made it destroys it.
+// While it exists, memory that its thread allocates counts as memory of the node, or of what `name` says, which must
+// live as long. The thread that made it destroys it.
 class AllocationOwner {
  public:
   explicit AllocationOwner(const Node& node);
+  explicit AllocationOwner(const char* name);
   ~AllocationOwner();
   AllocationOwner(const AllocationOwner&) = delete;
   AllocationOwner& operator=(const AllocationOwner&) = delete;
 
  private:
-  const Node* const before_;
+  const Node* const node_before_;
+  const char* const name_before_;
 };
 
 // Numbers about a memory, in bytes if their names do not say something else.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/kernels/error_values.cu.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -244,17 +245,29 @@ ErrorWords::ErrorWords(Driver& driver, int card, StreamHandle stream)
     : impl_(std::make_shared<Impl>(driver, card, stream)) {}
 ErrorWords::~ErrorWords() = default;
 
-const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) { return impl_->WordOf(ctx); }
+const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) {
+  const CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->WordOf(ctx) : recording->word();
+}
+ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, const Tensor* values, DescribeValue describe) {
+  CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->Announce(ctx, values, std::move(describe))
+                              : recording->Announce(ctx, values, std::move(describe));
+}
 ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe) {
-  return impl_->Announce(ctx, nullptr,
-                         [describe = std::move(describe)](int64_t position, int64_t) { return describe(position); });
+  return Announce(ctx, nullptr,
+                  [describe = std::move(describe)](int64_t position, int64_t) { return describe(position); });
 }
 ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, const Tensor& values, DescribeValue describe) {
-  return impl_->Announce(ctx, &values, std::move(describe));
+  return Announce(ctx, &values, std::move(describe));
 }
-void ErrorWords::Follow(const KernelContext& ctx) { impl_->Follow(ctx); }
-bool ErrorWords::MayRun(const KernelContext& ctx) { return impl_->MayRun(ctx); }
-void ErrorWords::CountUpdate(const KernelContext& ctx) { impl_->CountUpdate(ctx); }
+void ErrorWords::Follow(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->Follow(ctx);
+}
+bool ErrorWords::MayRun(const KernelContext& ctx) { return CudaRecording::Current() != nullptr || impl_->MayRun(ctx); }
+void ErrorWords::CountUpdate(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->CountUpdate(ctx);
+}
 StreamEvent::Callback ErrorWords::BeforeRecord() { return impl_->BeforeRecord(); }
 
 }  // namespace cohort::cuda

@@ -82,15 +82,16 @@ Tensor PinnedPool::NewTensor(DType dtype, const Shape& shape) {
   return Tensor(dtype, shape, BufferPtr::Adopt(new PinnedBuffer(shared_from_this(), data, capacity, bytes)), 0);
 }
 
+bool PinnedPool::Has(const Tensor& value) const {
+  MutexLock lock(mu_);
+  const auto after = blocks_.upper_bound(value.raw_data());
+  if (after == blocks_.begin()) return false;
+  const auto& [data, capacity] = *std::prev(after);
+  return static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + capacity;
+}
+
 Tensor PinnedPool::Pinned(const Tensor& value) {
-  {
-    MutexLock lock(mu_);
-    const auto after = blocks_.upper_bound(value.raw_data());
-    if (after != blocks_.begin()) {
-      const auto& [data, capacity] = *std::prev(after);
-      if (static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + capacity) return value;
-    }
-  }
+  if (Has(value)) return value;
   Tensor copy = NewTensor(value.dtype(), value.shape());
   if (value.bytes() > 0) std::memcpy(copy.raw_data(), value.raw_data(), value.bytes());
   return copy;

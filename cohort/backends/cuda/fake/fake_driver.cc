@@ -29,8 +29,9 @@ void* NewMemory(size_t bytes) {
 }
 void DeleteMemory(void* data) { ::operator delete(data, kAlignment); }
 
-// Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
-bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
+// Counts down to the calls that are to fail, which are the last `count`. Returns whether this is one of them. 0 means
+// that none is.
+bool ComesToEnd(std::atomic<int64_t>& left, int64_t count = 1) { return left.load() > 0 && left.fetch_sub(1) <= count; }
 
 }  // namespace
 
@@ -228,6 +229,10 @@ void FakeDriver::RefuseInCapture(const char* call) {
       StrCat("[cuda] operation not permitted when stream is capturing (900, on the fake driver): ", call));
 }
 
+void FakeDriver::RefuseIfWanted(Queue& queue) {
+  if (queue.capturing() && ComesToEnd(control_.captures_left_)) RefuseInCapture("work that the test refuses");
+}
+
 CardInfo FakeDriver::Card(int card) {
   (void)State(card);
   CardInfo info;
@@ -252,7 +257,7 @@ void* FakeDriver::Allocate(int card, size_t bytes) {
   RefuseInCapture("Allocate");
   CardState& state = State(card);
   CheckCard(state);
-  if (ComesToZero(control_.allocations_left_)) return nullptr;
+  if (ComesToEnd(control_.allocations_left_, control_.failing_allocations_)) return nullptr;
   MutexLock lock(state.mu);
   if (bytes > options_.memory_bytes - state.used) return nullptr;
   void* data = NewMemory(bytes);
@@ -282,7 +287,7 @@ void FakeDriver::Free(int card, void* data) {
 
 void* FakeDriver::AllocatePinned(size_t bytes) {
   RefuseInCapture("AllocatePinned");
-  if (ComesToZero(control_.pinned_left_)) return nullptr;
+  if (ComesToEnd(control_.pinned_left_)) return nullptr;
   void* data = NewMemory(bytes);
   MutexLock lock(mu_);
   if (data != nullptr) pinned_[data] = bytes;
@@ -396,12 +401,14 @@ Status FakeDriver::Synchronize(EventHandle event) {
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(State(queue->card()));
+  RefuseIfWanted(*queue);
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
 void FakeDriver::FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(State(queue->card()));
+  RefuseIfWanted(*queue);
   if (bytes > 0) queue->Add([=] { std::memset(to, value, bytes); });
 }
 
@@ -423,6 +430,7 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
                                size.threads[0], " x ", size.threads[1], " x ", size.threads[2], " threads and ",
                                size.shared_bytes, " bytes"));
   }
+  RefuseIfWanted(*queue);
   ++control_.launches_;
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);

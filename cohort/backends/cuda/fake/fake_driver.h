@@ -40,9 +40,17 @@ class FakeControl {
   // The n-th piece of work that runs on the card from now on fails, as a kernel does that uses a wrong address. 1: the
   // next.
   void FailWork(int card, int64_t n);
-  // The n-th call of Allocate (of all cards), or of AllocatePinned, from now on returns null. 1: the next.
-  void FailAllocation(int64_t n) { allocations_left_ = n; }
+  // The n-th call of Allocate (of all cards) from now on, and the `count` - 1 calls after it, return null. 1: the next.
+  // `count` 0: no call does.
+  void FailAllocation(int64_t n, int64_t count = 1) {
+    failing_allocations_ = count;
+    allocations_left_ = count == 0 ? 0 : n + count - 1;
+  }
+  // The n-th call of AllocatePinned from now on returns null.
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
+  // The n-th piece of work that is captured (on any stream) from now on is refused, and makes its capture invalid. 1:
+  // the next.
+  void FailCapture(int64_t n) { captures_left_ = n; }
   // Makes the streams of a card stand still until Release is called.
   void Hold(int card);
   void Release(int card);
@@ -59,8 +67,10 @@ class FakeControl {
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   std::atomic<int64_t> launches_{0};
   std::atomic<int64_t> graph_launches_{0};
-  std::atomic<int64_t> allocations_left_{0};
+  std::atomic<int64_t> allocations_left_{0};  // the calls up to the last one that fails
+  std::atomic<int64_t> failing_allocations_{1};
   std::atomic<int64_t> pinned_left_{0};
+  std::atomic<int64_t> captures_left_{0};
 };
 
 // A test owns it, or lets it live as long as the process. All streams must be destroyed before it. Thread-safe.
@@ -110,6 +120,8 @@ class FakeDriver final : public Driver {
   CardState& State(int card) const { return control_.State(card); }
   // Throws the card's error if it has failed.
   static void CheckCard(const CardState& card);
+  // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
+  void RefuseIfWanted(Queue& queue);
   // Throws FailedPreconditionError, and makes the capture invalid, if the calling thread captures a stream.
   void RefuseInCapture(const char* call);
 
