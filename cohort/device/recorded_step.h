@@ -46,9 +46,9 @@ class StepRecorder {
     virtual ~Recording() = default;
     // Returns the allocator for kernels. Its memory belongs to the recording.
     virtual Allocator& allocator() = 0;
-    // Returns the tensor in device memory that gets the value of args[arg] before the work of each step. `value` has its
-    // dtype and shape. Requires: nothing has been allocated yet but other feeds, because the memory of what is allocated
-    // and freed earlier would be overwritten by the work.
+    // Returns the tensor in device memory that gets the value of args[arg] before the work of each step. `value` has
+    // its dtype and shape. Requires: nothing has been allocated yet but other feeds, because the memory of what is
+    // allocated and freed earlier would be overwritten by the work.
     virtual Tensor Feed(size_t arg, const Tensor& value) = 0;
     // Makes `value` become rets[ret] in each step.
     virtual void Fetch(size_t ret, const Tensor& value) = 0;

@@ -10,6 +10,7 @@
 #include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/backends/cuda/passes/seeds_on_card.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -152,7 +153,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
-  return FuseImageGradients(FuseBiases(std::move(partition), type_), type_);
+  return TakeSeedsFromCard(FuseImageGradients(FuseBiases(std::move(partition), type_), type_), type_);
 }
 
 }  // namespace cohort::cuda

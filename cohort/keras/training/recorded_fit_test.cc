@@ -27,7 +27,7 @@ Fitted FitOnGpu(bool recorded) {
   SessionConfig session;
   session.device_count[cuda::CudaBackend::Get().type()] = 1;
   Sequential model({Input(Shape{8, 8, 1}), Conv2D(4, 3, {.activation = "selu"}), MaxPooling2D(2), BatchNormalization(),
-                    Flatten(), Dense(5, {.activation = "softmax"})},
+                    Flatten(), Dropout(0.25), Dense(5, {.activation = "softmax"})},
                    {.seed = 5, .session = session, .strategy = distribute::OneDevice("/device:GPU:0")});
   model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   const Tensor x = Counting(Shape{22, 8, 8, 1}, -1.0f, 0.002f);

@@ -19,7 +19,8 @@ thread_local CudaRecording* current = nullptr;
 
 }  // namespace
 
-CudaRecording::CudaRecording(Driver& driver, StreamHandle stream, std::shared_ptr<RecordingMemory> memory, Tensor pinned)
+CudaRecording::CudaRecording(Driver& driver, StreamHandle stream, std::shared_ptr<RecordingMemory> memory,
+                             Tensor pinned)
     : driver_(driver), stream_(stream) {
   parts_.memory = std::move(memory);
   parts_.pinned = std::move(pinned);
@@ -35,7 +36,8 @@ CudaRecording::~CudaRecording() {
 CudaRecording* CudaRecording::Current() { return current; }
 
 void CudaRecording::Fail(const char* what) {
-  throw UnimplementedError(StrCat("[cuda] expected a step that only enqueues work on its stream; a kernel wants ", what));
+  throw UnimplementedError(
+      StrCat("[cuda] expected a step that only enqueues work on its stream; a kernel wants ", what));
 }
 
 char* CudaRecording::TakePinned(size_t bytes) {
@@ -85,6 +87,14 @@ Tensor CudaRecording::CopyFromHost(const Tensor& value) {
   return copy;
 }
 
+Tensor CudaRecording::PerRun(size_t bytes, std::function<void(void* to)> write) {
+  Tensor copy(DType::kUint8, Shape{static_cast<int64_t>(bytes)}, *parts_.memory);
+  char* pinned = TakePinned(bytes);
+  driver_.CopyAsync(copy.raw_data(), pinned, bytes, Driver::Copy::kFromHost, stream_);
+  parts_.written.push_back({pinned, std::move(write)});
+  return copy;
+}
+
 void CudaRecording::Note(const KernelContext& ctx, VariableResource& variable, const Tensor& value, bool updates) {
   for (VariableResource::Place& place : parts_.variables) {
     if (place.variable != &variable) continue;
@@ -115,8 +125,8 @@ void CudaRecording::Update(const KernelContext& ctx, const std::vector<VariableR
   std::vector<Tensor> values;
   for (VariableResource* variable : variables) {
     if (std::count(variables.begin(), variables.end(), variable) > 1) {
-      throw InvalidArgumentError(StrCat("[variable] expected different variables in one update; got '",
-                                        variable->name(), "' twice"));
+      throw InvalidArgumentError(
+          StrCat("[variable] expected different variables in one update; got '", variable->name(), "' twice"));
     }
     if (!variable->OwnsValueAlone()) {
       throw AbortedError(StrCat("[cuda] expected that only variable '", variable->name(),
@@ -160,8 +170,8 @@ void CudaRecording::Finish() {
   }
   const auto expected = static_cast<int>(parts_.held.size());
   if (parts_.memory->live() == expected) return;
-  throw UnimplementedError(StrCat("[cuda] expected a step whose values end with it; ",
-                                  parts_.memory->live() - expected, " of them are kept by a kernel or a resource"));
+  throw UnimplementedError(StrCat("[cuda] expected a step whose values end with it; ", parts_.memory->live() - expected,
+                                  " of them are kept by a kernel or a resource"));
 }
 
 }  // namespace cohort::cuda

@@ -33,6 +33,11 @@ struct RecordedParts {
     const void* pinned;  // where the graph copies the value; null if it is `value` in each step
     Tensor value;
   };
+  // Pinned memory that the host writes before each run.
+  struct Written {
+    void* pinned;
+    std::function<void(void* to)> write;
+  };
   // A check of the step, by its number less 1.
   struct Check {
     ErrorWords::DescribeValue describe;
@@ -43,6 +48,7 @@ struct RecordedParts {
   Tensor pinned;  // the graph copies from it and to it
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
+  std::vector<Written> written;
   std::vector<VariableResource::Place> variables;
   std::vector<Tensor> handles;  // keep the variables
   std::vector<Tensor> held;     // device memory that must not be used for anything else, each buffer once
@@ -89,6 +95,9 @@ class CudaRecording final : public StepRecorder::Recording {
 
   // Returns a tensor of the card that has the value in each run. Requires: it lies in host memory, and has numbers.
   Tensor CopyFromHost(const Tensor& value);
+  // Returns memory of the card that has the bytes that `write` writes to host memory before each run. Both the memory
+  // and what `write` uses must be there as long as the work that reads it, or the plan.
+  Tensor PerRun(size_t bytes, std::function<void(void* to)> write);
   // Says that the step reads the variable at the place of `value`, which is the variable's. The handle of the variable
   // is an input of the kernel.
   void NoteRead(const KernelContext& ctx, VariableResource& variable, const Tensor& value);

@@ -62,7 +62,8 @@ BufferPtr RecordingMemory::Allocate(size_t bytes) {
   const size_t size = SizeFor(bytes);
   for (size_t i = 0; i < spaces_.size(); ++i) {
     std::map<size_t, size_t>& free = spaces_[i].free;
-    const auto place = std::find_if(free.begin(), free.end(), [size](const auto& piece) { return piece.second >= size; });
+    const auto place =
+        std::find_if(free.begin(), free.end(), [size](const auto& piece) { return piece.second >= size; });
     if (place == free.end()) continue;
     const auto [offset, available] = *place;
     free.erase(place);

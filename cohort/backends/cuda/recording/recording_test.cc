@@ -1,35 +1,25 @@
-// Recorded steps: what a step that is launched from a CUDA graph computes, and when there is no graph.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstring>
+// Recorded steps of a network: they compute what launched ones do, with other shapes, faults and other sessions beside.
 #include <latch>
+#include <memory>
+#include <string>
 #include <thread>
 
-#include "cohort/backends/cuda/cuda_backend.h"
-#include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/testing/recording_fixture.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/device/logical_devices.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
-#include "cohort/ops/control_flow.h"
-#include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
-#include "cohort/ops/random.h"
 #include "cohort/ops/reduction.h"
 #include "cohort/ops/softmax.h"
-#include "cohort/ops/register.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
-#include "cohort/runtime/kernels/runtime_kernels.h"
-#include "cohort/runtime/session.h"
 
 namespace cohort::cuda {
 namespace {
@@ -38,58 +28,11 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kCards = 3;
-
-bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
-}
-
-// Returns a tensor with numbers between -1 and 1.
-Tensor Numbers(const Shape& shape, int64_t seed) {
-  Tensor tensor(DType::kFloat32, shape);
-  auto state = static_cast<uint64_t>(seed) * 2654435761U + 1;
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    tensor.data<float>()[i] = static_cast<float>(static_cast<double>(state >> 40) / (1 << 23) - 1.0);
-  }
-  return tensor;
-}
-
 Tensor Labels(int64_t rows, int64_t classes, int64_t seed) {
   Tensor labels(DType::kInt64, Shape{rows});
   for (int64_t i = 0; i < rows; ++i) labels.data<int64_t>()[i] = (i * 7 + seed) % classes;
   return labels;
 }
-
-class RecordingTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    RegisterOps();
-    driver_ = &RegisterFakeCuda(kCards);
-    RegisterRuntimeKernels(KernelRegistry::Global());
-  }
-  void TearDown() override { config::EnableStepRecording(true); }
-
-  static SessionConfig Config() {
-    SessionConfig config;
-    config.device_count[CudaBackend::Get().type()] = kCards;
-    config.operation_timeout = std::chrono::minutes(1);
-    return config;
-  }
-  // What the driver was asked by `work`.
-  struct Asked {
-    int64_t launches;
-    int64_t graphs;
-  };
-  template <typename Work>
-  static Asked AskedBy(const Work& work) {
-    const FakeControl& control = driver_->control();
-    const Asked before{control.launches(), control.graph_launches()};
-    work();
-    return {control.launches() - before.launches, control.graph_launches() - before.graphs};
-  }
-  static inline FakeDriver* driver_ = nullptr;
-};
 
 enum class Rule { kDescent, kMomentum, kAdam };
 
@@ -170,11 +113,6 @@ class Network {
   std::unique_ptr<Session> session;
 };
 
-void ExpectSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(SameBits(a[i], b[i])) << i << ": " << a[i].ToString() << b[i].ToString();
-}
-
 class RecordedTraining : public RecordingTest, public ::testing::WithParamInterface<Rule> {};
 
 TEST_P(RecordedTraining, HasTheBitsOfLaunchedSteps) {
@@ -202,7 +140,6 @@ INSTANTIATE_TEST_SUITE_P(Rules, RecordedTraining, ::testing::Values(Rule::kDesce
                                   : info.param == Rule::kMomentum ? "Momentum"
                                                                   : "Adam";
                          });
-
 
 // Feeds of other shapes never come from a graph that was made for these; each shape gets one.
 TEST_F(RecordingTest, EachShapeOfTheFeedsHasItsOwnGraph) {
@@ -334,9 +271,8 @@ TEST_F(RecordingTest, ABadLabelFailsTheStepWithTheErrorOfALaunchedOne) {
     FeedList feeds = network.Feeds(5, 3);
     feeds[1].second = Tensor::Vector<int64_t>({0, 1, 9, 2, 3});
     const Asked asked = AskedBy([&] {
-      messages[recorded] = MessageOf<InvalidArgumentError>([&] {
-        network.session->Run(feeds, {network.loss}, {network.step});
-      });
+      messages[recorded] =
+          MessageOf<InvalidArgumentError>([&] { network.session->Run(feeds, {network.loss}, {network.step}); });
     });
     EXPECT_EQ(asked.graphs, recorded ? 1 : 0);
     ExpectSame(network.Values(), before);
@@ -365,7 +301,10 @@ TEST_F(RecordingTest, ABadRowOfAVariableFailsTheStep) {
   run({0, 1});
   run({0, 2});
   EXPECT_THAT(run({2, 1}), ElementsAre(10, 12, 6, 8));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { run({1, 3}); }), AllOf(HasSubstr("indices[1] = 3"), HasSubstr("rows")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                run({1, 3});
+              }),
+              AllOf(HasSubstr("indices[1] = 3"), HasSubstr("rows")));
   EXPECT_THAT(run({0, 2}), ElementsAre(4, 8, 20, 24));
   EXPECT_EQ(session.Run(count.Read()).scalar<float>(), 4.0f);
 }
@@ -473,129 +412,6 @@ TEST_F(RecordingTest, CancelledStepsAreAppliedAsAWholeOrNotAtAll) {
   EXPECT_LE(values[0].scalar<float>(), 4.0f);
   session.Run({}, {}, {add_a, add_b});
   EXPECT_EQ(session.Run(a.Read()).scalar<float>(), values[0].scalar<float>() + 1);
-}
-
-// Host values that follow from shapes or are fed.
-TEST_F(RecordingTest, ValuesFromTheHostAreThoseOfTheStep) {
-  std::vector<Tensor> results[2];
-  for (const bool recorded : {false, true}) {
-    config::EnableStepRecording(recorded);
-    Graph g;
-    const DeviceScope scope(g, "/device:GPU:0");
-    const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1}, "x");
-    const Output shape = ops::Placeholder(g, DType::kInt32, Shape{2}, "shape");
-    const Output size = ops::Cast(ops::Size(x), DType::kFloat32);
-    const Output y = ops::Reshape(x / size, shape);
-    const Output of_rows = ops::Sum(y, {1});
-    const Output shape_of_result = ops::ShapeOf(of_rows);
-    Session session(g, "", Config());
-    for (int i = 0; i < 12; ++i) {
-      const int rows = 1 + i % 3;
-      const FeedList feeds = {{x, Numbers(Shape{6}, i)}, {shape, Tensor::Vector<int32_t>({rows, 6 / rows})}};
-      const RunResults values = session.Run(feeds, {of_rows, size, shape_of_result});
-      results[recorded].insert(results[recorded].end(), values.begin(), values.end());
-    }
-  }
-  ExpectSame(results[1], results[0]);
-}
-
-// Returns what the log says while a graph's target runs four times, and how many graphs were launched.
-struct Reason {
-  std::string log;
-  int64_t graphs = 0;
-};
-
-class RefusedSteps : public RecordingTest {
- protected:
-  template <typename Make>
-  Reason Run(const Make& make, std::vector<Tensor>* values = nullptr) {
-    Graph g;
-    const DeviceScope scope(g, "/device:GPU:0");
-    const Output fetch = make(g);
-    Session session(g, "", Config());
-    ::testing::internal::CaptureStderr();
-    const Asked asked = AskedBy([&] {
-      for (int i = 0; i < 4; ++i) {
-        Tensor value = session.Run(fetch);
-        if (values != nullptr) values->push_back(std::move(value));
-      }
-    });
-    return {::testing::internal::GetCapturedStderr(), asked.graphs};
-  }
-  static void ExpectOnce(const Reason& reason, const std::string& text) {
-    EXPECT_EQ(reason.graphs, 0);
-    const size_t first = reason.log.find("are not recorded, because");
-    ASSERT_NE(first, std::string::npos) << reason.log;
-    EXPECT_EQ(reason.log.find("are not recorded, because", first + 1), std::string::npos) << reason.log;
-    EXPECT_THAT(reason.log, HasSubstr(text));
-  }
-};
-
-TEST_F(RefusedSteps, RandomNumbersThatTheHostCounts) {
-  std::vector<Tensor> values;
-  ExpectOnce(Run([](Graph& g) { return ops::RandomUniform(ops::Const(g, std::vector<int32_t>{3})) * 2.0f; }, &values),
-             "RandomUniform");
-  EXPECT_FALSE(SameBits(values[2], values[3]));
-}
-
-TEST_F(RefusedSteps, ShapesThatDependOnTheData) {
-  ExpectOnce(Run([](Graph& g) { return ops::Where(ops::Identity(ops::Const(g, std::vector<float>{0, 1, 2}))); }), "Where");
-  ExpectOnce(Run([](Graph& g) { return ops::Unique(ops::Identity(ops::Const(g, std::vector<float>{1, 1, 2}))).y; }),
-             "Unique");
-}
-
-TEST_F(RefusedSteps, PrintAndAssert) {
-  ExpectOnce(Run([](Graph& g) {
-               const Output x = ops::Identity(ops::Const(g, 1.0f));
-               return ops::Print(x, {x}, "printed");
-             }),
-             "done on the host");
-  ExpectOnce(Run([](Graph& g) {
-               const Output x = ops::Identity(ops::Const(g, 1.0f));
-               const ControlDependencies behind(g, {ops::Assert(x > 0.0f, {x})});
-               return x * 2.0f;
-             }),
-             "are not recorded");
-}
-
-// A graph updates a value in place, so nobody may want the old one afterwards.
-TEST_F(RefusedSteps, AValueThatIsWantedAfterItsUpdate) {
-  Graph g;
-  const DeviceScope scope(g, "/device:GPU:0");
-  const ops::Variable v(g, Tensor::Vector<float>({1, 2}), {.name = "v"});
-  const Output old = v.Read();
-  Output sum;
-  {
-    const ControlDependencies before(g, {old.node});
-    Node* const add = v.AssignAdd(ops::Const(g, std::vector<float>{1, 1}), "add");
-    const ControlDependencies after(g, {add});
-    sum = old + ops::Identity(ops::Const(g, 0.0f));
-  }
-  Session session(g, "", Config());
-  session.Run(v.initializer());
-  ::testing::internal::CaptureStderr();
-  const Asked asked = AskedBy([&] {
-    for (int i = 0; i < 6; ++i) {
-      const auto first = static_cast<float>(1 + i);
-      EXPECT_THAT(session.Run(sum).ToVector<float>(), ElementsAre(first, first + 1));
-    }
-  });
-  ExpectOnce({::testing::internal::GetCapturedStderr(), asked.graphs}, "variable 'v'");
-}
-
-TEST_F(RefusedSteps, FunctionsAndStrings) {
-  ExpectOnce(Run([](Graph& g) {
-               const Output x = ops::Identity(ops::Const(g, 3.0f));
-               return ops::Call(g, {x}, [](Graph&, const std::vector<Output>& args) {
-                 return std::vector<Output>{args[0] * 2.0f};
-               })[0];
-             }),
-             "PartitionedCall");
-  ExpectOnce(Run([](Graph& g) {
-               const Output text = ops::Const(g, Tensor::Vector<std::string>({"a", "b"}));
-               return ops::Cast(ops::Equal(ops::Identity(text), text), DType::kFloat32);
-             }),
-             "objects in host memory");
 }
 
 // A trace shows each node.

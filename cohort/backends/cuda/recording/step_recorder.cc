@@ -35,6 +35,13 @@ bool HasStateOnCard(const Node& node) {
   return node.op().updates_variable() || reads.count(node.op_name()) > 0;
 }
 
+// The host counts the numbers that these ops have drawn, and tells each run where its numbers begin.
+bool DrawsNumbers(const Node& node) {
+  static const std::set<std::string, std::less<>> ops = {"RandomUniform", "RandomStandardNormal", "TruncatedNormal",
+                                                         "RandomUniformInt", "RandomShuffle"};
+  return ops.count(node.op_name()) > 0;
+}
+
 // VariableShape answers on the host. If the shape is declared, it is the same in all steps.
 bool AsksForFixedShape(const Node& node) {
   if (node.op_name() != "VariableShape") return false;
@@ -104,6 +111,8 @@ class CudaRecordedStep final : public RecordedStep {
   void Launch() {
     Driver& driver = recorder_.driver_;
     const StreamHandle stream = recorder_.compute_.handle();
+    // The run before this one has ended, so nothing reads this memory now.
+    for (const RecordedParts::Written& written : parts_.written) written.write(written.pinned);
     const MutexLock lock(recorder_.launch_mu_);
     for (size_t i = 0; i < staged_.size(); ++i) {
       const Tensor& value = staged_[i];
@@ -158,7 +167,7 @@ std::string CudaStepRecorder::WhyNot(const Node& node, OpKernel& kernel) const {
   if (memory == KernelMemory::kEither && node.op_name() != "NoOp" && node.op_name() != "_ToDevice") {
     return "it moves values on the host";
   }
-  if (op.is_stateful() && !HasStateOnCard(node) && !AsksForFixedShape(node)) {
+  if (op.is_stateful() && !HasStateOnCard(node) && !DrawsNumbers(node) && !AsksForFixedShape(node)) {
     return "it has a state on the host, which changes from step to step";
   }
   return "";

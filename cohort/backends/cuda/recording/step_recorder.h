@@ -51,7 +51,7 @@ class CudaStepRecorder final : public StepRecorder {
   // Held from the first copy of a feed to the launch of the graph: recordings share the places of feeds.
   Mutex launch_mu_;
 
-  Mutex mu_;  // one step at a time is recorded
+  Mutex mu_;                                    // one step at a time is recorded
   StreamHandle stream_ COHORT_GUARDED_BY(mu_);  // null until the first recording
   RecordingSegments segments_ COHORT_GUARDED_BY(mu_);
   // Of the attempts to record a step.
