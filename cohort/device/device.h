@@ -54,6 +54,10 @@ class Device {
   // core (see OneThreadScope). The first call starts the thread.
   ThreadPool& compute_thread();
 
+  // Called when a step begins. Throws FailedPreconditionError if no step can run on the device in this process, because
+  // the process was forked from one that had used the device.
+  virtual void CheckProcess() const {}
+
   // CopyToHost copies a tensor from this device's memory to the host's, and CopyFromHost the other way. Both functions
   // wait until the copy is complete. In the base class, which is for devices that use the host's memory, they return
   // the tensor itself.

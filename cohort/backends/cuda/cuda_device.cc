@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/pinned_pool.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -37,10 +38,11 @@ std::chrono::steady_clock::time_point Deadline() { return std::chrono::steady_cl
 CudaDevice::Parts::Parts(Driver& driver, const CudaDeviceOptions& options, const std::string& type,
                          const std::string& name)
     : compute(driver, options.card, StrCat(name, " compute")),
-      error_words(driver, options.card, compute.handle()),
+      error_words(driver, options.card, compute),
       memory(std::make_shared<CudaMemory>(
-          NewSpace(type), driver, compute.handle(),
-          CudaMemory::Options{options.card, options.memory_limit, options.reserve_all_memory, name})) {
+          NewSpace(type), driver, compute,
+          CudaMemory::Options{options.card, options.memory_limit, options.reserve_all_memory, name,
+                              options.find_memory_limit})) {
   compute.SetBeforeRecord([this] { return error_words.BeforeRecord(); });
 }
 
@@ -74,6 +76,10 @@ CudaDevice::~CudaDevice() {
   for (CudaStream* stream : {&from_host_, &parts_->compute, &to_host_}) (void)stream->Record()->Synchronize(Deadline());
 }
 
+void CudaDevice::CheckProcess() const {
+  if (IsForkedFromUser()) UseCards();  // throws
+}
+
 void CudaDevice::CheckMine(const Tensor& value) const {
   if (value.space() == parts_->memory->space()) return;
   throw InternalError(StrCat("[cuda] expected a tensor in the memory of ", name(), " (",
@@ -90,7 +96,7 @@ Tensor CudaDevice::CopyToHost(const Tensor& value) {
   CudaRecording::Refuse("a value on the host");
   CheckMine(value);
   if (value.bytes() == 0) return Tensor(value.dtype(), value.shape());
-  Tensor staged = pinned_->NewTensor(value.dtype(), value.shape());
+  Tensor staged = pinned_->NewTensor(card_, value.dtype(), value.shape());
   to_host_.Wait(parts_->compute.Record());
   driver_.CopyAsync(staged.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
   to_host_.Record()->Synchronize(Deadline()).ThrowIfError();
@@ -114,7 +120,8 @@ void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
     Tensor host;
     CopyDone done;
   };
-  auto copy = std::make_shared<Copy>(Copy{value, pinned_->NewTensor(value.dtype(), value.shape()), std::move(done)});
+  auto copy =
+      std::make_shared<Copy>(Copy{value, pinned_->NewTensor(card_, value.dtype(), value.shape()), std::move(done)});
   to_host_.Wait(parts_->compute.Record());
   if (value.bytes() > 0) {
     driver_.CopyAsync(copy->host.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
@@ -136,7 +143,7 @@ Tensor CudaDevice::CopyFromHostAsync(const Tensor& value) {
   if (CudaRecording* recording = CudaRecording::Current()) return recording->CopyFromHost(value);
   Tensor copy(value.dtype(), value.shape(), allocator());
   if (value.bytes() == 0) return copy;
-  const Tensor pinned = pinned_->Pinned(value);
+  const Tensor pinned = pinned_->Pinned(card_, value);
   CudaStream& compute = parts_->compute;
   from_host_.Wait(compute.Record());  // work of the memory's last user may be under way
   driver_.CopyAsync(copy.raw_data(), pinned.raw_data(), value.bytes(), Driver::Copy::kFromHost, from_host_.handle());

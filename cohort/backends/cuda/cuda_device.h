@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,13 +23,15 @@ class PinnedPool;
 // Which card a device uses, and how much of it.
 struct CudaDeviceOptions {
   int card = 0;
-  size_t memory_limit = 0;          // bytes
-  bool reserve_all_memory = false;  // takes them at the first use, and not bit by bit
-  int intra_op_threads = 1;         // threads of kernels that run on the host
+  size_t memory_limit = 0;                         // bytes
+  bool reserve_all_memory = false;                 // takes them at the first use, and not bit by bit
+  int intra_op_threads = 1;                        // threads of kernels that run on the host
+  std::function<size_t()> find_memory_limit = {};  // if set, is called at the first use, and returns the limit
 };
 
 // A logical device: one card or a part of one, with one stream for kernels and two for copies. Logical devices of one
-// card have memory limits of their own. The session or server for which it was made owns it. Thread-safe.
+// card have memory limits of their own. The session or server for which it was made owns it. It uses the card, which
+// costs some hundred MB of its memory, from the first allocation, copy or kernel on. Thread-safe.
 class CudaDevice final : public Device {
  public:
   CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task, Driver& driver,
@@ -38,6 +41,7 @@ class CudaDevice final : public Device {
 
   Driver& driver() const { return driver_; }
   int card() const { return card_; }
+  void CheckProcess() const override;
   CudaStream* compute_stream() override { return &parts_->compute; }
   CudaStream* to_host_stream() override { return &to_host_; }
   CudaStream* from_host_stream() override { return &from_host_; }

@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -117,14 +118,20 @@ class CudaMemory::DeviceBuffer final : public Buffer {
   Block* block_;
 };
 
-CudaMemory::CudaMemory(MemorySpace space, Driver& driver, StreamHandle compute, Options options)
-    : space_(space), driver_(driver), compute_(compute), options_(std::move(options)) {
+CudaMemory::CudaMemory(MemorySpace space, Driver& driver, const CudaStream& compute, Options options)
+    : space_(space),
+      driver_(driver),
+      compute_(compute),
+      options_(std::move(options)),
+      use_(MemoryUse::Of(options_.device)),
+      limit_is_known_(!options_.find_limit) {
   stats_.limit = options_.limit;
   Memories::Get().Add(this, &driver_, options_.card);
 }
 
 CudaMemory::~CudaMemory() {
   Memories::Get().Remove(this);
+  if (IsForkedFromUser()) return;  // the memory is the parent's
   try {
     MutexLock lock(mu_);
     TrimLocked();
@@ -135,6 +142,7 @@ CudaMemory::~CudaMemory() {
 
 BufferPtr CudaMemory::Allocate(size_t bytes) {
   CudaRecording::Refuse("memory that is not the recording's");
+  UseCards();
   const size_t size = std::max(RoundUp(bytes, kAlignment), kAlignment);
   Block* block = nullptr;
   if (size >= bytes) {  // else the sum was too large for a size_t
@@ -150,6 +158,10 @@ BufferPtr CudaMemory::Allocate(size_t bytes) {
 
 CudaMemory::Block* CudaMemory::Take(size_t size) {
   MutexLock lock(mu_);
+  if (!limit_is_known_) {
+    stats_.limit = options_.find_limit();
+    limit_is_known_ = true;
+  }
   Block* block = Find(size);
   if (block == nullptr) block = Grow(size);
   if (block == nullptr) {
@@ -171,6 +183,7 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   ++stats_.allocations;
   stats_.in_use += block->size;
   stats_.most_in_use = std::max(stats_.most_in_use, stats_.in_use);
+  use_.Add(block->size);
   return block;
 }
 
@@ -187,7 +200,7 @@ CudaMemory::Block* CudaMemory::Find(size_t size) {
 
 CudaMemory::Block* CudaMemory::Grow(size_t size) {
   const bool small = size < kSmall;
-  const size_t left = options_.limit - std::min(options_.limit, stats_.reserved);
+  const size_t left = stats_.limit - std::min(stats_.limit, stats_.reserved);
   size_t wanted = small ? kSmallSegment : std::max(kLargeSegment, RoundUp(size, kSegmentUnit));
   if (options_.reserve_all) wanted = left / kSegmentUnit * kSegmentUnit;
   char* data = nullptr;
@@ -230,12 +243,13 @@ void CudaMemory::Split(Block* block, size_t size) {
 void CudaMemory::Free(Block* block) {
   MutexLock lock(mu_);
   stats_.in_use -= block->size;
+  use_.Remove(block->size);
   if (!detached_ && driver_.PoisonsFreedMemory()) {
     try {
       // The lock is held, so that no thread gets the block before its poison is enqueued.
-      driver_.FillAsync(block->data, 0xff, block->size, compute_);
+      driver_.FillAsync(block->data, 0xff, block->size, compute_.handle());
     } catch (const Error&) {
-      // The card has failed.
+      // The card has failed, or this is a forked child.
     }
   }
   block->free = true;

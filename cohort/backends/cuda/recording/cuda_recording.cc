@@ -13,7 +13,7 @@ namespace cohort::cuda {
 namespace {
 
 constexpr size_t kPinnedAlignment = 64;
-constexpr size_t kOutcomeWords = 2;
+constexpr size_t kOutcomeBytes = 2 * sizeof(ErrorWord);  // the word, and the value behind it
 
 thread_local CudaRecording* current = nullptr;
 
@@ -24,7 +24,7 @@ CudaRecording::CudaRecording(Driver& driver, StreamHandle stream, std::shared_pt
     : driver_(driver), stream_(stream) {
   parts_.memory = std::move(memory);
   parts_.pinned = std::move(pinned);
-  parts_.outcome = reinterpret_cast<const uint64_t*>(TakePinned(kOutcomeWords * sizeof(uint64_t)));
+  parts_.outcome = reinterpret_cast<const uint64_t*>(TakePinned(kOutcomeBytes));
   current = this;
 }
 
@@ -140,34 +140,18 @@ void CudaRecording::Update(const KernelContext& ctx, const std::vector<VariableR
   change(values, outs);
 }
 
-ErrorWords::Check CudaRecording::Announce(const KernelContext& ctx, const Tensor* values,
-                                          ErrorWords::DescribeValue describe) {
+ErrorWords::Check CudaRecording::Announce(const KernelContext& ctx, ErrorWords::Describe describe) {
   if (word_ == nullptr) {
-    Tensor word = NewHeld(DType::kUint8, Shape{static_cast<int64_t>(sizeof(ErrorWord))});
+    Tensor word = NewHeld(DType::kUint8, Shape{static_cast<int64_t>(kOutcomeBytes)});
     word_ = static_cast<ErrorWord*>(word.raw_data());
-    driver_.FillAsync(word_, 0, sizeof(ErrorWord), stream_);
+    driver_.FillAsync(word_, 0, kOutcomeBytes, stream_);
   }
   parts_.checks.push_back({std::move(describe), ctx.Describe()});
-  const auto number = static_cast<uint32_t>(parts_.checks.size());
-  if (values != nullptr) checked_.emplace_back(number, *values);
-  return {word_, number};
+  return {word_, static_cast<uint32_t>(parts_.checks.size())};
 }
 
 void CudaRecording::Finish() {
-  if (word_ != nullptr) {
-    CheckedValues checked;
-    const auto launch = [&] {
-      LaunchFetchError(driver_, stream_, word_, checked, const_cast<uint64_t*>(parts_.outcome));
-      checked.count = 0;
-    };
-    for (const auto& [number, values] : checked_) {
-      if (checked.count == CheckedValues::kMost) launch();
-      checked.values[checked.count++] = {number, values.dtype() == DType::kInt64, values.raw_data(),
-                                         values.num_elements()};
-    }
-    launch();
-    checked_.clear();
-  }
+  if (word_ != nullptr) LaunchFetchError(driver_, stream_, word_, const_cast<uint64_t*>(parts_.outcome));
   const auto expected = static_cast<int>(parts_.held.size());
   if (parts_.memory->live() == expected) return;
   throw UnimplementedError(StrCat("[cuda] expected a step whose values end with it; ", parts_.memory->live() - expected,

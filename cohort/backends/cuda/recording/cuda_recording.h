@@ -40,7 +40,7 @@ struct RecordedParts {
   };
   // A check of the step, by its number less 1.
   struct Check {
-    ErrorWords::DescribeValue describe;
+    ErrorWords::Describe describe;
     std::string where;
   };
 
@@ -107,7 +107,7 @@ class CudaRecording final : public StepRecorder::Recording {
   void Update(const KernelContext& ctx, const std::vector<VariableResource*>& variables, const Change& change);
   // As the methods of ErrorWords. There is one word for the recording.
   const ErrorWord* word() const { return word_; }
-  ErrorWords::Check Announce(const KernelContext& ctx, const Tensor* values, ErrorWords::DescribeValue describe);
+  ErrorWords::Check Announce(const KernelContext& ctx, ErrorWords::Describe describe);
 
   // Ends the work: records that the error word is read. Throws UnimplementedError if a value of the step lives on.
   void Finish();
@@ -129,7 +129,6 @@ class CudaRecording final : public StepRecorder::Recording {
   RecordedParts parts_;
   size_t pinned_used_ = 0;
   ErrorWord* word_ = nullptr;  // null: no check yet
-  std::vector<std::pair<uint32_t, Tensor>> checked_;
 };
 
 }  // namespace cohort::cuda

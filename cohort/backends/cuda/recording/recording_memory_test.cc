@@ -21,7 +21,7 @@ class RecordingMemoryTest : public ::testing::Test {
   FakeDriver driver_;
   CudaStream stream_{driver_, 0, "test"};
   const std::shared_ptr<CudaMemory> memory_ = std::make_shared<CudaMemory>(
-      MemorySpace::OfDevice("GPU", 200), driver_, stream_.handle(), CudaMemory::Options{0, 64 * kMega, false, "GPU:7"});
+      MemorySpace::OfDevice("GPU", 200), driver_, stream_, CudaMemory::Options{0, 64 * kMega, false, "GPU:7"});
   RecordingSegments segments_{*memory_};
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/kernels/host_fallback.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
@@ -69,6 +70,7 @@ class CudaRecordedStep final : public RecordedStep {
   CudaRecordedStep(CudaStepRecorder& recorder, GraphHandle graph, RecordedParts parts, int64_t epoch)
       : recorder_(recorder), graph_(graph), parts_(std::move(parts)), epoch_(epoch) {}
   ~CudaRecordedStep() override {
+    if (IsForkedFromUser()) return;  // the graph is the parent's
     try {
       recorder_.driver_.DestroyGraph(graph_);
     } catch (const Error&) {
@@ -82,7 +84,7 @@ class CudaRecordedStep final : public RecordedStep {
     for (const RecordedParts::Feed& feed : parts_.feeds) {
       const Tensor& value = args[feed.arg];
       const bool pins = value.space().is_host() && value.bytes() > 0;
-      staged_.push_back(pins ? recorder_.pinned_pool_->Pinned(value) : value);
+      staged_.push_back(pins ? recorder_.pinned_pool_->Pinned(recorder_.card_, value) : value);
     }
     switch (VariableResource::RunAtPlaces(parts_.variables, [this] { Launch(); })) {
       case VariableResource::Places::kMoved: return Outcome::kStale;
@@ -150,6 +152,7 @@ CudaStepRecorder::CudaStepRecorder(Driver& driver, int card, const std::string& 
       segments_(memory) {}
 
 CudaStepRecorder::~CudaStepRecorder() {
+  if (IsForkedFromUser()) return;
   try {
     if (stream_.native != nullptr) driver_.DestroyStream(card_, stream_);
   } catch (const Error&) {
@@ -256,7 +259,7 @@ void CudaStepRecorder::MakePinned(size_t bytes) {
     throw UnimplementedError(StrCat("[cuda] expected at most ", kMostPinned >> 20,
                                     " MiB of fetched values in a recorded step; got more than ", bytes, " bytes"));
   }
-  pinned_ = pinned_pool_->NewTensor(DType::kUint8, Shape{static_cast<int64_t>(std::bit_ceil(bytes))});
+  pinned_ = pinned_pool_->NewTensor(card_, DType::kUint8, Shape{static_cast<int64_t>(std::bit_ceil(bytes))});
   if (pinned_pool_->Has(pinned_)) return;
   throw ResourceExhaustedError(
       StrCat("[cuda] expected ", bytes, " bytes of pinned memory for a recorded step; got none"));
