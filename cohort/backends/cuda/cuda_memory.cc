@@ -151,6 +151,7 @@ BufferPtr CudaMemory::Allocate(size_t bytes) {
       Memories::Get().TrimOthers(this, &driver_, options_.card);
       block = Take(size);
     }
+    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size);
   }
   if (block == nullptr) ThrowExhausted(bytes);
   return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/backends/cuda/cuda_stream.h"
@@ -69,6 +70,9 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
   void Trim();
+  // Sets a function that is called, without a lock, before an allocation fails. It returns whether it has freed
+  // something, so that it is worth another attempt. Requires: no other thread uses the memory yet.
+  void SetBeforeExhausted(std::function<bool()> before) { before_exhausted_ = std::move(before); }
   // Says that the compute stream has ended. Requires: the stream has run all its work.
   void Detach();
 
@@ -98,6 +102,7 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   Driver& driver_;
   const CudaStream& compute_;  // until Detach
   const Options options_;
+  std::function<bool()> before_exhausted_;
   MemoryUse& use_;
   mutable Mutex mu_;
   bool detached_ COHORT_GUARDED_BY(mu_) = false;

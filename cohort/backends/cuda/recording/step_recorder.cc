@@ -1,4 +1,4 @@
-// CudaStepRecorder and CudaRecordedStep. Record captures the step again and again until the memory is large enough: no
+// CudaStepRecorder. Record captures the step again and again until the memory is large enough: no
 // call of the driver may allocate while a stream is captured, and nobody knows before how much the step needs. An
 // attempt costs the time in which the host enqueues the step, and changes nothing. At the end, a segment that turned
 // out much too large is replaced by one that fits.
@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <exception>
 #include <set>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/kernels/host_fallback.h"
+#include "cohort/backends/cuda/recording/recorded_graph.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -64,92 +64,20 @@ bool HasObjects(const Node& node) {
 
 }  // namespace
 
-// A captured graph with its parts.
-class CudaRecordedStep final : public RecordedStep {
- public:
-  CudaRecordedStep(CudaStepRecorder& recorder, GraphHandle graph, RecordedParts parts, int64_t epoch)
-      : recorder_(recorder), graph_(graph), parts_(std::move(parts)), epoch_(epoch) {}
-  ~CudaRecordedStep() override {
-    if (IsForkedFromUser()) return;  // the graph is the parent's
-    try {
-      recorder_.driver_.DestroyGraph(graph_);
-    } catch (const Error&) {
-      // The card has failed. The process keeps the graph.
-    }
-  }
-
-  Outcome Enqueue(std::span<const Tensor> args) override {
-    if (recorder_.resources_.epoch() != epoch_) return Outcome::kStale;
-    staged_.clear();
-    for (const RecordedParts::Feed& feed : parts_.feeds) {
-      const Tensor& value = args[feed.arg];
-      const bool pins = value.space().is_host() && value.bytes() > 0;
-      staged_.push_back(pins ? recorder_.pinned_pool_->Pinned(recorder_.card_, value) : value);
-    }
-    switch (VariableResource::RunAtPlaces(parts_.variables, [this] { Launch(); })) {
-      case VariableResource::Places::kMoved: return Outcome::kStale;
-      case VariableResource::Places::kShared: return Outcome::kNotNow;
-      case VariableResource::Places::kKept: break;
-    }
-    return Outcome::kEnqueued;
-  }
-
-  Status Finish(std::span<Tensor> rets) override {
-    staged_.clear();
-    if (const uint64_t* outcome = parts_.error(); outcome != nullptr && outcome[0] != 0) return ErrorOf(outcome);
-    for (const RecordedParts::Fetch& fetch : parts_.fetches) {
-      if (fetch.pinned == nullptr) {
-        rets[fetch.ret] = fetch.value;
-        continue;
-      }
-      Tensor value(fetch.dtype, fetch.shape);
-      if (value.bytes() > 0) std::memcpy(value.raw_data(), fetch.pinned, value.bytes());
-      rets[fetch.ret] = std::move(value);
-    }
-    return {};
-  }
-
- private:
-  void Launch() {
-    Driver& driver = recorder_.driver_;
-    const StreamHandle stream = recorder_.compute_.handle();
-    // The run before this one has ended, so nothing reads this memory now.
-    for (const RecordedParts::Written& written : parts_.written) written.write(written.pinned);
-    const MutexLock lock(recorder_.launch_mu_);
-    for (size_t i = 0; i < staged_.size(); ++i) {
-      const Tensor& value = staged_[i];
-      if (value.bytes() == 0) continue;
-      const auto direction = value.space().is_host() ? Driver::Copy::kFromHost : Driver::Copy::kOnDevice;
-      driver.CopyAsync(parts_.feeds[i].place.raw_data(), value.raw_data(), value.bytes(), direction, stream);
-    }
-    driver.LaunchGraph(graph_, stream);
-  }
-
-  Status ErrorOf(const uint64_t* outcome) const {
-    const RecordedParts::Check& check = parts_.checks[static_cast<size_t>(outcome[0] >> kErrorPositionBits) - 1];
-    const auto position = static_cast<int64_t>(outcome[0] & ((ErrorWord{1} << kErrorPositionBits) - 1));
-    const Status described = check.describe(position, static_cast<int64_t>(outcome[1]));
-    return {described.code(), StrCat(described.message(), "\n  ", check.where)};
-  }
-
-  CudaStepRecorder& recorder_;
-  const GraphHandle graph_;
-  RecordedParts parts_;
-  const int64_t epoch_;
-  std::vector<Tensor> staged_;  // the feeds of the step that is under way
-};
-
 CudaStepRecorder::CudaStepRecorder(Driver& driver, int card, const std::string& device, CudaStream& compute,
                                    CudaMemory& memory, std::string type, ResourceManager& resources)
     : driver_(driver),
       card_(card),
       type_(std::move(type)),
       device_(device),
-      compute_(compute),
       memory_(memory),
       resources_(resources),
       pinned_pool_(PinnedPool::Of(driver)),
-      segments_(memory) {}
+      graphs_(std::make_shared<RecordedGraphs>()),
+      home_{driver, card, compute, resources, pinned_pool_, graphs_},
+      segments_(memory) {
+  memory_.SetBeforeExhausted([graphs = graphs_] { return graphs->DropIdle(); });
+}
 
 CudaStepRecorder::~CudaStepRecorder() {
   if (IsForkedFromUser()) return;
@@ -213,7 +141,7 @@ std::unique_ptr<RecordedStep> CudaStepRecorder::TryToRecord(const Work& work) {
     return nullptr;
   }
   const size_t used = memory->most_in_use();
-  auto recorded = std::make_unique<CudaRecordedStep>(*this, graph, std::move(parts), epoch);
+  std::unique_ptr<RecordedStep> recorded = std::make_unique<RecordedGraph>(home_, graph, std::move(parts), epoch);
   if (!std::exchange(fits_, true) && own_.size() == 1 && own_[0]->size() == memory->size() &&
       used + kMostWaste < memory->size()) {
     recorded.reset();

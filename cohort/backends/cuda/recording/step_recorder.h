@@ -9,6 +9,7 @@
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/pinned_pool.h"
 #include "cohort/backends/cuda/recording/cuda_recording.h"
+#include "cohort/backends/cuda/recording/recorded_graph.h"
 #include "cohort/backends/cuda/recording/recording_memory.h"
 #include "cohort/core/mutex.h"
 #include "cohort/device/recorded_step.h"
@@ -30,7 +31,6 @@ class CudaStepRecorder final : public StepRecorder {
   std::unique_ptr<RecordedStep> Record(const Work& work) override;
 
  private:
-  friend class CudaRecordedStep;
   // Returns the recording, or null if it needs more memory; then the memory is there for the next attempt.
   std::unique_ptr<RecordedStep> TryToRecord(const Work& work) COHORT_REQUIRES(mu_);
   // Returns the graph of what `work` enqueues. `parts` gets the rest.
@@ -44,12 +44,11 @@ class CudaStepRecorder final : public StepRecorder {
   const int card_;
   const std::string type_;
   const std::string device_;
-  CudaStream& compute_;
   CudaMemory& memory_;
   ResourceManager& resources_;
   const std::shared_ptr<PinnedPool> pinned_pool_;
-  // Held from the first copy of a feed to the launch of the graph: recordings share the places of feeds.
-  Mutex launch_mu_;
+  const std::shared_ptr<RecordedGraphs> graphs_;
+  const RecordedGraph::Home home_;
 
   Mutex mu_;                                    // one step at a time is recorded
   StreamHandle stream_ COHORT_GUARDED_BY(mu_);  // null until the first recording
