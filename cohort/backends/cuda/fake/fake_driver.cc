@@ -283,7 +283,10 @@ void* FakeDriver::Allocate(int card, size_t bytes) {
   RefuseInCapture("Allocate");
   NeedContext(card, "Allocate");
   CardState& state = State(card);
-  if (ComesToZero(control_.allocations_left_)) return nullptr;
+  if (control_.allocations_left_ > 0 ? ComesToZero(control_.allocations_left_) : control_.failing_allocations_ > 0) {
+    --control_.failing_allocations_;
+    return nullptr;
+  }
   MutexLock lock(state.mu);
   if (bytes > options_.memory_bytes - state.used) return nullptr;
   void* data = NewMemory(bytes);

@@ -42,8 +42,13 @@ class FakeControl {
   // The n-th piece of work that runs on the card from now on fails, as a kernel does that uses a wrong address. 1: the
   // next.
   void FailWork(int card, int64_t n);
-  // The n-th call of Allocate (of all cards), or of AllocatePinned, from now on returns null. 1: the next.
-  void FailAllocation(int64_t n) { allocations_left_ = n; }
+  // The n-th call of Allocate (of all cards) from now on, and the calls after it, `times` in all, return null. 1: the
+  // next. The allocator asks up to six times before it gives up.
+  void FailAllocation(int64_t n, int64_t times = 1) {
+    failing_allocations_ = times;
+    allocations_left_ = n;
+  }
+  // The n-th call of AllocatePinned from now on returns null. 1: the next.
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
   // Makes calls fail from now on, until it is called with kOther: kOutOfMemory and kNotAvailable those that need a
   // context of a card that has none, kNoCode launches.
@@ -67,6 +72,7 @@ class FakeControl {
   std::atomic<int64_t> launches_{0};
   std::atomic<int64_t> graph_launches_{0};
   std::atomic<int64_t> allocations_left_{0};
+  std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};
 };
 
