@@ -135,6 +135,10 @@ bool HasCodeFor(const std::string& architectures, int major, int minor) {
       if (number == card) return true;
       continue;
     }
+    if (kind.starts_with('f')) {  // for models of one major version
+      if (number / 10 == major && number <= card) return true;
+      continue;
+    }
     const bool real = kind != "-virtual" && number / 10 == major && number <= card;
     const bool translated = kind != "-real" && number <= card;
     if (real || translated) return true;

@@ -85,6 +85,8 @@ TEST(ArchitecturesTest, CodeRunsOnItsCardsAndOnLaterOnesThroughTheDriver) {
   EXPECT_FALSE(HasCodeFor("80-real,90-virtual", 7, 5));
   EXPECT_TRUE(HasCodeFor("90a", 9, 0));
   EXPECT_FALSE(HasCodeFor("90a", 10, 0));
+  EXPECT_TRUE(HasCodeFor("100f", 10, 3));
+  EXPECT_FALSE(HasCodeFor("100f", 12, 0));
   EXPECT_TRUE(HasCodeFor("native", 7, 5));
   EXPECT_THAT(ProblemOfArchitecture("90", 8, 6), AllOf(HasSubstr("CMAKE_CUDA_ARCHITECTURES is 90"),
                                                        HasSubstr("capability 8.6"), HasSubstr("ARCHITECTURES=86")));

@@ -53,12 +53,12 @@ CudaDevice::Parts::~Parts() {
   memory->Detach();
 }
 
-CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
+CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
                        Driver& driver, const CudaDeviceOptions& options)
     : CudaDevice(backend, attributes, std::move(task), driver, options,
                  std::make_unique<Parts>(driver, options, attributes.type, ShortName(attributes))) {}
 
-CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
+CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
                        Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts)
     : Device(backend, attributes, *parts->memory, task, options.intra_op_threads),
       driver_(driver),

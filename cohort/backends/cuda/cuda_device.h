@@ -34,8 +34,8 @@ struct CudaDeviceOptions {
 // costs some hundred MB of its memory, from the first allocation, copy or kernel on. Thread-safe.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task, Driver& driver,
-             const CudaDeviceOptions& options);
+  CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
+             Driver& driver, const CudaDeviceOptions& options);
   // Waits until the work that is still on the streams has run.
   ~CudaDevice() override;
 
@@ -74,8 +74,8 @@ class CudaDevice final : public Device {
     ErrorWords error_words;
     std::shared_ptr<CudaMemory> memory;
   };
-  CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task, Driver& driver,
-             const CudaDeviceOptions& options, std::unique_ptr<Parts> parts);
+  CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
+             Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts);
   void CheckMine(const Tensor& value) const;
   // Keeps the tensor, which lies in host memory, until the event of the stream from the host is reached.
   void KeepUntil(Tensor value, std::shared_ptr<StreamEvent> event);

@@ -1,12 +1,17 @@
-// Sessions on cards that cannot be used, or that fail for ever: what the user hears, and what goes on. Each test has a
-// card of its own, because a card that has failed stays so until the process ends.
+// Sessions on cards that cannot be used, or that fail for ever: what the user hears, and what goes on. On the fake
+// driver each test has a card of its own, because a card that has failed stays so until the process ends. On a real
+// card (COHORT_TEST_CARD=1, ./dev test gpu) the tests run that need no help of the fake driver, and the last one ends
+// its use.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/kernels/error_values.cu.h"
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/saver.h"
@@ -30,27 +35,39 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The cards, by the tests that use them.
-enum Card { kUnused, kExclusive, kFull, kNoCodeForIt, kBroken, kPinned, kForked, kCards };
+// The cards of the fake driver, by the tests that use them.
+enum Card { kUnused, kExclusive, kFull, kNoCodeForIt, kPinned, kForked, kWanted, kBroken, kCards };
+
+constexpr char kNeedsTheFake[] = "only the fake driver has this fault at will";
 
 class CudaFaultsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     RegisterOps();
-    driver_ = &RegisterFakeCuda(kCards);
+    const char* on_card = std::getenv("COHORT_TEST_CARD");
+    if (on_card == nullptr || std::string(on_card) != "1") driver_ = &RegisterFakeCuda(kCards);
+    RegisterGpusForTests();
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointOps(OpRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
   }
   static SessionConfig Config() {
     SessionConfig config;
-    config.device_count[CudaBackend::Get().type()] = kCards;
+    config.device_count[CudaBackend::Get().type()] = driver_ == nullptr ? 1 : kCards;
     config.operation_timeout = std::chrono::minutes(1);
     return config;
   }
-  static std::string Gpu(Card card) { return StrCat("/device:GPU:", static_cast<int>(card)); }
+  static int Number(Card card) { return driver_ == nullptr ? 0 : static_cast<int>(card); }
+  static std::string Gpu(Card card) { return StrCat("/device:GPU:", Number(card)); }
   static FakeControl& control() { return driver_->control(); }
-  static inline FakeDriver* driver_ = nullptr;
+  // Makes the next work on the card use a wrong address.
+  static void UseWrongAddress(Card card) {
+    if (driver_ != nullptr) return control().FailWork(card, 1);
+    Driver& driver = *FindDriver();
+    auto* const nowhere = reinterpret_cast<uint64_t*>(uintptr_t{64});
+    LaunchFetchError(driver, driver.MakeStream(Number(card), "wrong"), nowhere, nowhere);
+  }
+  static inline FakeDriver* driver_ = nullptr;  // null on a real card
 };
 
 // A graph that doubles x on one card.
@@ -69,6 +86,7 @@ struct Doubling {
 
 // A parameter server of a job whose workers have GPUs needs none of its own.
 TEST_F(CudaFaultsTest, ASessionTouchesTheCardsThatItsGraphUsesAndNoOthers) {
+  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
   Doubling on_cpu("/device:CPU:0");
   Session session(on_cpu.graph, "", Config());
   EXPECT_THAT(on_cpu.Run(session), ElementsAre(2, 4));
@@ -76,6 +94,7 @@ TEST_F(CudaFaultsTest, ASessionTouchesTheCardsThatItsGraphUsesAndNoOthers) {
 }
 
 TEST_F(CudaFaultsTest, ACardInExclusiveModeFailsTheStepsThatNeedItUntilItIsFree) {
+  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
   control().SetFault(kExclusive, CardFault::kNotAvailable);
   Doubling doubling(Gpu(kExclusive));
   Session session(doubling.graph, "", Config());
@@ -90,6 +109,7 @@ TEST_F(CudaFaultsTest, ACardInExclusiveModeFailsTheStepsThatNeedItUntilItIsFree)
 }
 
 TEST_F(CudaFaultsTest, ACardWithoutMemoryForAContextFailsTheStepsThatNeedItUntilThereIsSome) {
+  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
   control().SetFault(kFull, CardFault::kOutOfMemory);
   Doubling doubling(Gpu(kFull));
   Session session(doubling.graph, "", Config());
@@ -100,6 +120,7 @@ TEST_F(CudaFaultsTest, ACardWithoutMemoryForAContextFailsTheStepsThatNeedItUntil
 }
 
 TEST_F(CudaFaultsTest, ACardForWhichThereIsNoCodeIsNamedAtTheFirstLaunch) {
+  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
   control().SetFault(kNoCodeForIt, CardFault::kNoCode);
   Doubling doubling(Gpu(kNoCodeForIt));
   Session session(doubling.graph, "", Config());
@@ -110,48 +131,10 @@ TEST_F(CudaFaultsTest, ACardForWhichThereIsNoCodeIsNamedAtTheFirstLaunch) {
   EXPECT_THAT(doubling.Run(session), ElementsAre(2, 4));
 }
 
-// An illegal address in a kernel. A checkpoint from before is whole and serves the CPU or the next process.
-TEST_F(CudaFaultsTest, ACardThatHasFailedIsNamedByAllLaterStepsAndSessionsAndCheckpointsAreIntact) {
-  const testing::TempFolder folder;
-  Graph g;
-  Node *init, *add;
-  ops::Variable v;
-  {
-    const DeviceScope scope(g, Gpu(kBroken));
-    v = ops::Variable(g, Tensor::Vector<float>({1, 2, 3}), {.name = "v"});
-    add = v.AssignAdd(ops::Const(g, std::vector<float>{10, 10, 10}));
-    init = ops::GlobalVariablesInitializer(g);
-  }
-  Saver saver(g);
-  std::string prefix;
-  const auto is_named = AllOf(HasSubstr("illegal memory access"), HasSubstr("on card 4"),
-                              HasSubstr("start the program again, from its last checkpoint"));
-  {
-    Session session(g, "", Config());
-    session.Run(init);
-    session.Run(add);
-    prefix = saver.Save(session, folder / "model", 1);
-    control().FailWork(kBroken, 1);
-    EXPECT_THAT(MessageOf<InternalError>([&] { session.Run(add); }), is_named);
-    EXPECT_THAT(MessageOf<InternalError>([&] { session.Run(v.value()); }), is_named);
-    EXPECT_THAT(ErrorOf([&] { saver.Save(session, folder / "model", 2); }), is_named);
-  }
-  Doubling doubling(Gpu(kBroken));
-  Session next(doubling.graph, "", Config());
-  EXPECT_THAT(MessageOf<InternalError>([&] { doubling.Run(next); }), is_named);
-
-  Graph on_cpu;
-  const ops::Variable restored(on_cpu, Tensor::Zeros(DType::kFloat32, Shape{3}), {.name = "v"});
-  Saver reader(on_cpu);
-  Session session(on_cpu, "", Config());
-  EXPECT_EQ(LatestCheckpoint(folder.path()), prefix);
-  reader.Restore(session, prefix);
-  EXPECT_THAT(session.Run(restored.value()).ToVector<float>(), ElementsAre(11, 12, 13));
-}
-
 // Pinned memory is used for copies, which do without, and for the errors of steps, which cannot. Whichever call fails,
 // the step succeeds or says so, and the next one succeeds.
 TEST_F(CudaFaultsTest, WithoutPinnedMemoryAStepSucceedsOrSaysSo) {
+  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
   int failed = 0;
   for (int n = 1; n <= 8; ++n) {
     Graph g;
@@ -177,6 +160,36 @@ TEST_F(CudaFaultsTest, WithoutPinnedMemoryAStepSucceedsOrSaysSo) {
     EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { run(7); }), HasSubstr("label value of 7"));
   }
   EXPECT_GE(failed, 1);  // the first session has no pinned memory for errors yet
+}
+
+// Whichever call finds no memory, the step says so, and the session goes on when there is some.
+TEST_F(CudaFaultsTest, WithoutMemoryAtAnyCallAStepSaysSoAndTheSessionGoesOn) {
+  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  int failed = 0;
+  for (int n = 1; n <= 8; ++n) {
+    Graph g;
+    const DeviceScope scope(g, Gpu(kWanted));
+    const Output rows = ops::Placeholder(g, DType::kInt64, Shape{-1}, "rows");
+    const ops::Variable v(g, Tensor::Zeros(DType::kFloat32, Shape{4, 1 << 20}), {.name = "v"});
+    const Output sum = ops::Sum(v.Gather(rows));
+    Node* const add = v.AssignAdd(ops::Const(g, 1.0f) + ops::ZerosLike(v.value()));
+    Session session(g, "", Config());
+    const auto run = [&] {
+      session.Run(v.initializer());
+      session.Run(add);
+      return session.Run({{rows, Tensor::Vector<int64_t>({1, 3})}}, {sum})[0].scalar<float>();
+    };
+    control().FailAllocation(n, 6);
+    try {
+      EXPECT_EQ(run(), static_cast<float>(2 << 20));
+    } catch (const ResourceExhaustedError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("[cuda"));
+      ++failed;
+    }
+    control().FailAllocation(0, 0);
+    EXPECT_EQ(run(), static_cast<float>(2 << 20)) << n;
+  }
+  EXPECT_GE(failed, 3);
 }
 
 // Runs `call` in a forked child. Returns what it returns, or "" if the child does not end well in time.
@@ -221,6 +234,60 @@ TEST_F(CudaFaultsTest, AChildThatWasForkedAfterTheFirstUseHearsThatItCannotUseAC
             }),
             "no error");
   EXPECT_THAT(doubling.Run(session), ElementsAre(2, 4));  // the parent goes on
+}
+
+TEST_F(CudaFaultsTest, AStepThatWantsMoreMemoryThanACardHasFailsAndTheNextOneDoesNot) {
+  Graph g;
+  const DeviceScope scope(g, Gpu(kWanted));
+  const Output size = ops::Placeholder(g, DType::kInt64, Shape{1}, "size");
+  const Output sum = ops::Sum(ops::Fill(size, ops::Const(g, 1.0f), "much"));
+  Session session(g, "", Config());
+  const auto run = [&](int64_t n) {
+    return session.Run({{size, Tensor::Vector<int64_t>({n})}}, {sum})[0].scalar<float>();
+  };
+  EXPECT_THAT(MessageOf<ResourceExhaustedError>([&] { run(int64_t{1} << 40); }),
+              AllOf(HasSubstr("(4398046511104 bytes)"), HasSubstr("largest holders"), HasSubstr("much")));
+  EXPECT_EQ(run(1000), 1000.0f);
+}
+
+// The last test. An illegal address in a kernel. A checkpoint from before is whole and serves the CPU or the next
+// process.
+TEST_F(CudaFaultsTest, ACardThatHasFailedIsNamedByAllLaterStepsAndSessionsAndCheckpointsAreIntact) {
+  const testing::TempFolder folder;
+  Graph g;
+  Node *init, *add;
+  ops::Variable v;
+  {
+    const DeviceScope scope(g, Gpu(kBroken));
+    v = ops::Variable(g, Tensor::Vector<float>({1, 2, 3}), {.name = "v"});
+    add = v.AssignAdd(ops::Const(g, std::vector<float>{10, 10, 10}));
+    init = ops::GlobalVariablesInitializer(g);
+  }
+  Saver saver(g);
+  std::string prefix;
+  const auto is_named = AllOf(HasSubstr("illegal memory access"), HasSubstr(StrCat("on card ", Number(kBroken))),
+                              HasSubstr("start the program again, from its last checkpoint"));
+  {
+    Session session(g, "", Config());
+    session.Run(init);
+    session.Run(add);
+    prefix = saver.Save(session, folder / "model", 1);
+    UseWrongAddress(kBroken);
+    EXPECT_THAT(MessageOf<InternalError>([&] { session.Run(add); }), is_named);
+    EXPECT_THAT(MessageOf<InternalError>([&] { session.Run(v.value()); }), is_named);
+    EXPECT_THAT(ErrorOf([&] { saver.Save(session, folder / "model", 2); }), is_named);
+  }
+  Doubling doubling(Gpu(kBroken));
+  Session next(doubling.graph, "", Config());
+  EXPECT_THAT(MessageOf<InternalError>([&] { doubling.Run(next); }), is_named);
+
+  Graph on_cpu;
+  const ops::Variable restored(on_cpu, Tensor::Zeros(DType::kFloat32, Shape{3}), {.name = "v"});
+  Saver reader(on_cpu);
+  Session session(on_cpu, "", Config());
+  EXPECT_EQ(LatestCheckpoint(folder.path()), prefix);
+  reader.Restore(session, prefix);
+  EXPECT_THAT(session.Run(restored.value()).ToVector<float>(), ElementsAre(11, 12, 13));
 }
 
 }  // namespace

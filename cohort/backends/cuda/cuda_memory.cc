@@ -27,7 +27,12 @@ constexpr size_t kNamedHolders = 8;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-std::string Megabytes(size_t bytes) { return StrCat(static_cast<double>(bytes * 10 / (size_t{1} << 20)) / 10, " MB"); }
+// Returns the size with at most one decimal.
+std::string Megabytes(size_t bytes) {
+  constexpr size_t kMega = size_t{1} << 20;
+  const size_t tenths = bytes % kMega * 10 / kMega;
+  return StrCat(bytes / kMega, tenths == 0 ? std::string() : StrCat(".", tenths), " MB");
+}
 
 // For whom the thread allocates: a node, or else a name, or else nobody.
 thread_local const Node* owner = nullptr;
@@ -313,6 +318,7 @@ void CudaMemory::ThrowExhausted(size_t bytes) {
     }
   }
   std::vector<std::pair<size_t, std::string>> holders;
+  holders.reserve(by_holder.size());
   for (const auto& [holder, size] : by_holder) holders.emplace_back(size, holder);
   std::sort(holders.rbegin(), holders.rend());
   std::vector<std::string> named;

@@ -169,6 +169,7 @@ TEST_F(CudaMemoryTest, AllMemoryCanBeReservedAtOnce) {
 TEST_F(CudaMemoryTest, ThreadsMayAllocateAndFree) {
   const auto memory = Make(400 * kMega);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&memory, t] {
       std::mt19937 random(static_cast<unsigned>(t));

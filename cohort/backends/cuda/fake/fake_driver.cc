@@ -29,9 +29,8 @@ void* NewMemory(size_t bytes) {
 }
 void DeleteMemory(void* data) { ::operator delete(data, kAlignment); }
 
-// Counts down to the calls that are to fail, which are the last `count`. Returns whether this is one of them. 0 means
-// that none is.
-bool ComesToEnd(std::atomic<int64_t>& left, int64_t count = 1) { return left.load() > 0 && left.fetch_sub(1) <= count; }
+// Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
+bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
 
 }  // namespace
 
@@ -249,7 +248,7 @@ void FakeDriver::RefuseInCapture(const char* call) {
 }
 
 void FakeDriver::RefuseIfWanted(Queue& queue) {
-  if (queue.capturing() && ComesToEnd(control_.captures_left_)) RefuseInCapture("work that the test refuses");
+  if (queue.capturing() && ComesToZero(control_.captures_left_)) RefuseInCapture("work that the test refuses");
 }
 
 CardInfo FakeDriver::Card(int card) {
@@ -288,7 +287,10 @@ void* FakeDriver::Allocate(int card, size_t bytes) {
   RefuseInCapture("Allocate");
   NeedContext(card, "Allocate");
   CardState& state = State(card);
-  if (ComesToEnd(control_.allocations_left_, control_.failing_allocations_)) return nullptr;
+  if (control_.allocations_left_ > 0 ? ComesToZero(control_.allocations_left_) : control_.failing_allocations_ > 0) {
+    --control_.failing_allocations_;
+    return nullptr;
+  }
   MutexLock lock(state.mu);
   if (bytes > options_.memory_bytes - state.used) return nullptr;
   void* data = NewMemory(bytes);
@@ -319,7 +321,7 @@ void FakeDriver::Free(int card, void* data) {
 void* FakeDriver::AllocatePinned(int card, size_t bytes) {
   RefuseInCapture("AllocatePinned");
   NeedContext(card, "AllocatePinned");
-  if (ComesToEnd(control_.pinned_left_)) return nullptr;
+  if (ComesToZero(control_.pinned_left_)) return nullptr;
   void* data = NewMemory(bytes);
   MutexLock lock(mu_);
   if (data != nullptr) pinned_[data] = bytes;

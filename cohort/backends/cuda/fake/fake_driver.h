@@ -42,13 +42,13 @@ class FakeControl {
   // The n-th piece of work that runs on the card from now on fails, as a kernel does that uses a wrong address. 1: the
   // next.
   void FailWork(int card, int64_t n);
-  // The n-th call of Allocate (of all cards) from now on, and the `count` - 1 calls after it, return null. 1: the next.
-  // `count` 0: no call does.
-  void FailAllocation(int64_t n, int64_t count = 1) {
-    failing_allocations_ = count;
-    allocations_left_ = count == 0 ? 0 : n + count - 1;
+  // The n-th call of Allocate (of all cards) from now on, and the calls after it, `times` in all, return null. 1: the
+  // next. The allocator asks up to six times before it gives up.
+  void FailAllocation(int64_t n, int64_t times = 1) {
+    failing_allocations_ = times;
+    allocations_left_ = n;
   }
-  // The n-th call of AllocatePinned from now on returns null.
+  // The n-th call of AllocatePinned from now on returns null. 1: the next.
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
   // The n-th piece of work that is captured (on any stream) from now on is refused, and makes its capture invalid. 1:
   // the next.
@@ -74,8 +74,8 @@ class FakeControl {
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   std::atomic<int64_t> launches_{0};
   std::atomic<int64_t> graph_launches_{0};
-  std::atomic<int64_t> allocations_left_{0};  // the calls up to the last one that fails
-  std::atomic<int64_t> failing_allocations_{1};
+  std::atomic<int64_t> allocations_left_{0};
+  std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};
   std::atomic<int64_t> captures_left_{0};
 };

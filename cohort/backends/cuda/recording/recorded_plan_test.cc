@@ -166,12 +166,12 @@ TEST_F(RecordedPlanTest, GraphsGiveTheirMemoryUp) {
   driver_->control().FailAllocation(1, 1000);
   // More than is free beside the memory of the graph in the segment that was taken from the card.
   Tensor wanted(DType::kUint8, Shape{int64_t{31} << 20}, device_->allocator());
-  driver_->control().FailAllocation(1, 0);
+  driver_->control().FailAllocation(0, 0);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(10, 100)); }), 1);
   driver_->control().FailAllocation(1, 1000);
   EXPECT_THROW(Tensor(DType::kUint8, Shape{int64_t{100} << 20}, device_->allocator()), ResourceExhaustedError);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(12, 120)); }), 0);  // there is no memory for a graph
-  driver_->control().FailAllocation(1, 0);
+  driver_->control().FailAllocation(0, 0);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(14, 140)); }), 1);
 }
 

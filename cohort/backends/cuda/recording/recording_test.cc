@@ -348,7 +348,7 @@ TEST_F(RecordingTest, WithoutMemoryForTheGraphTheStepIsLaunched) {
       EXPECT_EQ(AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); }).graphs, 0) << i;
     }
     if (recorded) log = ::testing::internal::GetCapturedStderr();
-    driver_->control().FailAllocation(1, 0);
+    driver_->control().FailAllocation(0, 0);
   }
   EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("[cuda memory] expected 2 MB")));
   ExpectSame(losses[1], losses[0]);
