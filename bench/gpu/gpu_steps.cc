@@ -62,6 +62,19 @@ std::vector<double> StepTimes(int steps, const std::function<void()>& step) {
   return times;
 }
 
+// Runs `work`. Returns the most memory of the device that tensors and workspaces used meanwhile, in MiB, or 0 if the
+// device's memory is the host's.
+double PeakMib(const std::string& device, const std::function<void()>& work) {
+  try {
+    config::ResetMemoryStats(device);
+  } catch (const InvalidArgumentError&) {
+    work();
+    return 0;
+  }
+  work();
+  return static_cast<double>(config::GetMemoryInfo(device).peak) / (1 << 20);
+}
+
 JsonLine LineOf(const Flags& flags, const Setting& setting) {
   return JsonLine()
       .Text("peer", "Cohort")
@@ -85,11 +98,13 @@ void MeasureNetwork(const Flags& flags, const Setting& setting) {
   const int64_t free_before = FreeBytesOfCard();
   const GuideNetwork::Run run(network, 0);
   const float first = run.Step();
-  const std::vector<double> times = StepTimes(flags.steps, [&] { run.Train(); });
+  std::vector<double> times;
+  const double peak_mib = PeakMib(flags.device, [&] { times = StepTimes(flags.steps, [&] { run.Train(); }); });
   const float last = run.Step();
   CheckFell(first, last);
   JsonLine line = LineOf(flags, setting);
   line.Number("first_loss", static_cast<double>(first)).Number("last_loss", static_cast<double>(last));
+  line.Number("peak_mib", peak_mib);
   // With the workspaces and handles of libraries, and with what the allocator keeps.
   line.Number("taken_mib", static_cast<double>(free_before - FreeBytesOfCard()) / (1 << 20));
   PrintTimes(line, setting, times);

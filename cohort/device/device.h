@@ -22,6 +22,7 @@
 namespace cohort {
 
 class Backend;
+class StepRecorder;
 
 // The objects that all devices of a task share. Each task has one TaskResources.
 struct TaskResources {
@@ -53,6 +54,10 @@ class Device {
   // core (see OneThreadScope). The first call starts the thread.
   ThreadPool& compute_thread();
 
+  // Called when a step begins. Throws FailedPreconditionError if no step can run on the device in this process, because
+  // the process was forked from one that had used the device.
+  virtual void CheckProcess() const {}
+
   // CopyToHost copies a tensor from this device's memory to the host's, and CopyFromHost the other way. Both functions
   // wait until the copy is complete. In the base class, which is for devices that use the host's memory, they return
   // the tensor itself.
@@ -73,6 +78,8 @@ class Device {
   // Returns a copy of `value` in device memory. Work that is enqueued later on the compute stream may read it.
   // Requires: `value` lies in host memory.
   virtual Tensor CopyFromHostAsync(const Tensor& value);
+  // Returns what records the steps of this device (recorded_step.h); nullptr if the device records none.
+  virtual StepRecorder* step_recorder() { return nullptr; }
   // Runs `work` later on the compute thread. Does not wait. The callback of a StreamEvent uses it for work that the
   // callback must not do itself.
   void RunOnHost(std::function<void()> work) { compute_thread().Schedule(std::move(work)); }

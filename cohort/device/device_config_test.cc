@@ -5,6 +5,7 @@
 
 #include "cohort/backends/cpu/cpu_backend.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/device/memory/memory_use.h"
 
 namespace cohort::config {
 namespace {
@@ -216,6 +217,27 @@ TEST(DeviceConfigTest, ATaskHasTheVisibleDevicesOnly) {
   names.clear();
   CardsOfATask(none, {{"CARD", 2}}, &names);  // a session's device_count does not bring them back
   EXPECT_THAT(names, ElementsAre(cpu));
+}
+
+TEST(MemoryInfoTest, OnlyDevicesWithMemoryOfTheirOwnHaveIt) {
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { GetMemoryInfo("CPU:0"); }),
+              HasSubstr("expected a device with memory of its own; got 'CPU:0'"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { GetMemoryInfo("/device:CPU:9"); }),
+              HasSubstr("got '/device:CPU:9'"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ResetMemoryStats("/job:ps"); }),
+              HasSubstr("the name of one device"));
+}
+
+TEST(MemoryInfoTest, CountsWhatTheAllocatorsReport) {
+  MemoryUse& use = MemoryUse::Of("CPU:77");
+  use.Add(100);
+  use.Add(50);
+  use.Remove(100);
+  EXPECT_EQ(GetMemoryInfo("CPU:77"), (MemoryInfo{50, 150}));
+  ResetMemoryStats("/cpu:77");
+  use.Add(10);
+  EXPECT_EQ(GetMemoryInfo("/device:CPU:77"), (MemoryInfo{60, 60}));
+  use.Remove(60);
 }
 
 TEST(DeviceConfigTest, TheDevicesOfATaskFixThem) {

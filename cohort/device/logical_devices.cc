@@ -3,10 +3,14 @@
 #include "cohort/device/logical_devices.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <string>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device_config.h"
+#include "cohort/device/memory/memory_use.h"
+#include "cohort/graph/device_name.h"
 
 namespace cohort::config {
 
@@ -41,11 +45,53 @@ void SetMemoryGrowth(const PhysicalDevice& device, bool enable) {
 
 namespace {
 
+// Returns the counter of the device, or null if the device exists but nothing has used it yet.
+MemoryUse* UseOf(const std::string& device, const char* call) {
+  const DeviceName name = DeviceName::Parse(device);
+  if (!name.type || !name.id) {
+    throw InvalidArgumentError(
+        StrCat("[config] ", call, " expected the name of one device (TYPE:NUMBER); got '", device, "'"));
+  }
+  if (MemoryUse* use = MemoryUse::Find(StrCat(*name.type, ":", *name.id))) return use;
+  const std::vector<LogicalSetting> of_type = DeviceConfig::Global().Logical(*name.type);
+  const auto id = static_cast<size_t>(*name.id);
+  if (id >= of_type.size()) {
+    throw InvalidArgumentError(StrCat("[config] ", call, " expected a device of this program; got '", device,
+                                      "'; there are ", of_type.size(), " of type ", *name.type));
+  }
+  if (DeviceConfig::Global().Details(of_type[id].physical).memory_bytes == 0) {
+    throw InvalidArgumentError(StrCat("[config] ", call, " expected a device with memory of its own; got '", device,
+                                      "', whose memory is the host's"));
+  }
+  return nullptr;
+}
+
 std::atomic<bool> tensor_float_32{true};
+
+// The variable is read once, at the first use.
+std::atomic<bool>& StepRecording() {
+  static std::atomic<bool> enabled{[] {
+    const char* value = std::getenv("COHORT_RECORD_STEPS");
+    return value == nullptr || std::string(value) != "0";
+  }()};
+  return enabled;
+}
 
 }  // namespace
 
+MemoryInfo GetMemoryInfo(const std::string& device) {
+  const MemoryUse* use = UseOf(device, "GetMemoryInfo");
+  if (use == nullptr) return {};
+  return {static_cast<int64_t>(use->current()), static_cast<int64_t>(use->peak())};
+}
+void ResetMemoryStats(const std::string& device) {
+  if (MemoryUse* use = UseOf(device, "ResetMemoryStats")) use->ResetPeak();
+}
+
 void EnableTensorFloat32Execution(bool enabled) { tensor_float_32.store(enabled); }
 bool TensorFloat32ExecutionEnabled() { return tensor_float_32.load(); }
+
+void EnableStepRecording(bool enabled) { StepRecording().store(enabled); }
+bool StepRecordingEnabled() { return StepRecording().load(std::memory_order_relaxed); }
 
 }  // namespace cohort::config

@@ -82,11 +82,32 @@ struct COHORT_EXPORT DeviceDetails {
 // Throws InvalidArgumentError if the machine lacks the device.
 COHORT_EXPORT DeviceDetails GetDeviceDetails(const PhysicalDevice& device);
 
+// The memory of a logical device that tensors and workspaces of this process use, in bytes.
+struct COHORT_EXPORT MemoryInfo {
+  int64_t current = 0;  // now
+  int64_t peak = 0;     // the most since the start or since ResetMemoryStats
+  friend bool operator==(const MemoryInfo&, const MemoryInfo&) = default;
+};
+// Returns how much of the device's memory the process uses, in all sessions and servers together. `device` is a name
+// such as "GPU:0" or "/device:GPU:0". It does not count memory that the allocator keeps for later buffers, nor what the
+// driver and libraries need. Throws InvalidArgumentError if the program has no such device, or if the device's memory
+// is the host's, as the CPU's is. It may be called at any time. Thread-safe.
+COHORT_EXPORT MemoryInfo GetMemoryInfo(const std::string& device);
+// Sets the peak of GetMemoryInfo to the current value. Throws as GetMemoryInfo does.
+COHORT_EXPORT void ResetMemoryStats(const std::string& device);
+
 // Says whether devices that have TensorFloat-32 use it for matrix products and convolutions of float32. They then round
 // the factors to 10 bits of fraction, and are several times as fast. Other devices, such as the CPU, never round. It is
 // enabled at the start, as in TensorFlow. It may be called at any time: the call is for kernels that are enqueued
 // later. A step that a device has recorded keeps the setting with which it was recorded. Thread-safe.
 COHORT_EXPORT void EnableTensorFloat32Execution(bool enabled);
 COHORT_EXPORT bool TensorFloat32ExecutionEnabled();
+
+// Says whether devices that can record steps do so (on a GPU as CUDA graphs): a step that is run again with feeds of
+// the same shapes is then enqueued with one call instead of one for each kernel. The results are the same bits. It is
+// enabled at the start, unless the environment variable COHORT_RECORD_STEPS is 0. It may be called at any time: the
+// call is for steps that begin later. Thread-safe.
+COHORT_EXPORT void EnableStepRecording(bool enabled);
+COHORT_EXPORT bool StepRecordingEnabled();
 
 }  // namespace cohort::config

@@ -80,10 +80,10 @@ TEST_F(Guide004OnGpusTest, SettingsAfterTheStrategyAreTheGuidesErrors) {
 class Guide004MachinesWithGpusTest : public GuideTest {
  protected:
   Guide004MachinesWithGpusTest() : GuideTest({"172.17.0.2", "172.17.0.3"}) {}
-  LaunchedProgram& StartWorker(const std::string& host, const std::string& program) {
+  LaunchedProgram& StartWorker(const std::string& host, const std::string& program, const Words& flags = kShort) {
     std::string command =
         std::string("exec ") + GUIDE_004_FASHION_MNIST_ON_FAKE_CARDS_PROGRAM + " --program=" + program;
-    for (const std::string& flag : kShort) command += " " + flag;
+    for (const std::string& flag : flags) command += " " + flag;
     Words variables = insecure_;
     variables.push_back("COHORT_FAKE_CARDS=1");
     return Type(host, command, variables);
@@ -100,6 +100,19 @@ TEST_F(Guide004MachinesWithGpusTest, TwoMachinesTrainTogether) {
                                          HasSubstr("physical GPU (device: 0, name: ")));
     EXPECT_THAT(workers[i]->out(), HasSubstr("Epoch 2/2"));
   }
+}
+
+// Almost all of a short step is spent in a collective or in waiting for one.
+TEST_F(Guide004MachinesWithGpusTest, AWorkerThatIsKilledInACollectiveIsNamedByTheOther) {
+  const Words for_ever = {"--epochs=1000000", "--steps_per_epoch=2", "--batch_size=4", "--max_images=32",
+                          "--threads=1"};
+  LaunchedProgram* const workers[] = {&StartWorker("172.17.0.2", "two_machine_worker01", for_ever),
+                                      &StartWorker("172.17.0.3", "two_machine_worker02", for_ever)};
+  for (LaunchedProgram* worker : workers) ASSERT_TRUE(worker->WaitForText("Epoch 2/")) << Output();
+  workers[1]->Signal(SIGKILL);
+  EXPECT_EQ(workers[1]->Wait(), 128 + SIGKILL);
+  EXPECT_EQ(workers[0]->Wait(), 1) << Output();
+  EXPECT_THAT(workers[0]->err(), HasSubstr("/job:worker/replica:0/task:1"));
 }
 
 TEST(DevicesCommandTest, ListsTheDevicesOfTheMachine) {

@@ -15,9 +15,9 @@ for argument in "$@"; do
   esac
 done
 
-# The comparison of all op cases and of the backend's kernels with those of the CPU, and the suites that run their tests once
-# for each kind of device.
-SUITES=(cuda_op_cases_test cuda_kernels_test runtime_test distribute_test keras_test collective_test data_test server_test)
+# The comparison of all op cases and of the backend's kernels with those of the CPU, faults, and the suites that run their tests
+# once for each kind of device.
+SUITES=(cuda_op_cases_test cuda_kernels_test cuda_faults_test runtime_test distribute_test keras_test collective_test data_test server_test)
 # The part of each suite that is about GPUs. Those of the backend are all about them.
 filter_of() { [[ $1 == cuda_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*'; }
 

@@ -8,8 +8,10 @@
 
 #include "cohort/backends/cpu/passes/bias_fusion.h"
 #include "cohort/backends/cpu/passes/image_gradient_fusion.h"
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/backends/cuda/passes/seeds_on_card.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -20,18 +22,32 @@ namespace {
 // Left to the driver and to the libraries of a card whose memory has no limit.
 constexpr size_t kReserve = size_t{256} << 20;
 
+size_t WithoutReserve(size_t bytes) { return bytes - std::min(kReserve, bytes / 8); }
+
 // Returns how much of the card's memory this process may use. It is asked when the process uses the card first, so that
 // memory of its own earlier sessions does not count.
 size_t UsableBytes(Driver& driver, int card) {
   static Mutex mu;
   static auto* const known = new std::map<std::pair<Driver*, int>, size_t>;
   MutexLock lock(mu);
-  const auto [at, is_new] = known->emplace(std::make_pair(&driver, card), 0);
-  if (is_new) {
-    const size_t free = driver.FreeBytes(card);
-    at->second = free - std::min(kReserve, free / 8);
+  const std::pair<Driver*, int> key(&driver, card);
+  if (const auto at = known->find(key); at != known->end()) return at->second;
+  return (*known)[key] = WithoutReserve(driver.FreeBytes(card));
+}
+
+// Returns the part's share of these bytes of its card.
+size_t ShareOf(const DevicePart& part, size_t bytes) {
+  if (part.memory_limit > 0) return part.memory_limit;
+  return (bytes - std::min(bytes, part.promised)) / part.sharing;
+}
+
+// Returns the numbers of the cards that this program can use.
+std::vector<int> UsableCards(Driver& driver) {
+  std::vector<int> cards;
+  for (int i = 0; i < driver.CardCount(); ++i) {
+    if (driver.Card(i).problem.empty()) cards.push_back(i);
   }
-  return at->second;
+  return cards;
 }
 
 // Returns the number at the end of a physical device's name.
@@ -40,17 +56,16 @@ int CardOf(const config::PhysicalDevice& device) { return std::stoi(device.name.
 std::string PhysicalName(const std::string& type, int card) { return StrCat("/physical_device:", type, ":", card); }
 
 // Writes the line that TensorFlow writes, once for each device of the process.
-void LogCreated(Driver& driver, const std::string& name, const CudaDeviceOptions& options) {
+void LogCreated(const std::string& name, int number, const CardInfo& card, size_t memory_limit) {
   static Mutex mu;
   static auto* const written = new std::set<std::pair<std::string, int>>;
   {
     MutexLock lock(mu);
-    if (!written->emplace(name, options.card).second) return;
+    if (!written->emplace(name, number).second) return;
   }
-  const CardInfo card = driver.Card(options.card);
-  LogInfo("cuda", "Created device ", name, " with ", options.memory_limit >> 20,
-          " MB memory -> physical GPU (device: ", options.card, ", name: ", card.name,
-          ", pci bus id: ", card.pci_bus_id, ", compute capability: ", card.major, ".", card.minor, ")");
+  LogInfo("cuda", "Created device ", name, " with ", memory_limit >> 20, " MB memory -> physical GPU (device: ", number,
+          ", name: ", card.name, ", pci bus id: ", card.pci_bus_id, ", compute capability: ", card.major, ".",
+          card.minor, ")");
 }
 
 }  // namespace
@@ -60,26 +75,36 @@ std::vector<std::pair<config::PhysicalDevice, config::DeviceDetails>> ListCards(
   std::string why;
   Driver* const driver = FindDriver(&why);
   if (driver == nullptr) {
-    LogWarning("cuda", "no GPU is used, and all work is done on the CPU: ", why);
+    const std::string line = StrCat("no GPU is used, and all work is done on the CPU: ", why);
+    HidesAllCards(VisibleDevices()) ? LogInfo("cuda", line) : LogWarning("cuda", line);
     return cards;
+  }
+  if (const std::string problem = ProblemOfVisibleDevices(VisibleDevices(), driver->CardCount()); !problem.empty()) {
+    LogWarning("cuda", "not all GPUs that were asked for are used: ", problem);
   }
   const std::string& type = CudaBackend::Get().type();
   for (int i = 0; i < driver->CardCount(); ++i) {
     const CardInfo card = driver->Card(i);
+    if (!card.problem.empty()) {
+      LogWarning("cuda", "GPU ", i, " (", card.name, ", pci bus id: ", card.pci_bus_id,
+                 ") is not used: ", card.problem);
+      continue;
+    }
     cards.push_back({{PhysicalName(type, i), type},
                      {card.name, {card.major, card.minor}, static_cast<int64_t>(card.memory_bytes)}});
   }
   return cards;
 }
 
-std::vector<DevicePart> PlanDevices(Driver& driver, int count, const std::vector<config::LogicalSetting>& logical) {
+std::vector<DevicePart> PlanDevices(const std::vector<int>& cards, int count,
+                                    const std::vector<config::LogicalSetting>& logical) {
   std::vector<DevicePart> parts;
-  std::map<int, size_t> left;     // bytes of each card that are not promised
-  std::map<int, size_t> sharing;  // how many devices of each card have no limit of their own
+  std::map<int, size_t> promised;  // bytes of each card that have been given to devices with a limit
+  std::map<int, size_t> sharing;   // how many devices of each card have no limit of their own
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     DevicePart part;
     if (logical.empty()) {
-      part.card = static_cast<int>(i) % driver.CardCount();
+      part.card = cards[i % cards.size()];
     } else {
       const config::LogicalSetting& setting = logical[i % logical.size()];
       part.card = CardOf(setting.physical);
@@ -87,16 +112,19 @@ std::vector<DevicePart> PlanDevices(Driver& driver, int count, const std::vector
       // More devices than the config has share what is left.
       if (i < logical.size()) part.memory_limit = static_cast<size_t>(setting.memory_limit);
     }
-    if (left.count(part.card) == 0) left[part.card] = UsableBytes(driver, part.card);
-    size_t& of_card = left[part.card];
-    of_card -= std::min(of_card, part.memory_limit);
+    promised[part.card] += part.memory_limit;
     if (part.memory_limit == 0) ++sharing[part.card];
     parts.push_back(part);
   }
   for (DevicePart& part : parts) {
-    if (part.memory_limit == 0) part.memory_limit = left[part.card] / sharing[part.card];
+    part.promised = promised[part.card];
+    part.sharing = sharing[part.card];
   }
   return parts;
+}
+
+size_t MemoryLimitOf(Driver& driver, const DevicePart& part) {
+  return ShareOf(part, UsableBytes(driver, part.card));  // asked also if the part has a limit, before it takes memory
 }
 
 CudaBackend& CudaBackend::Get() {
@@ -108,17 +136,24 @@ std::vector<std::unique_ptr<Device>> CudaBackend::MakeDevices(const DeviceReques
   Driver* const driver = FindDriver();
   std::vector<std::unique_ptr<Device>> devices;
   if (driver == nullptr) return devices;  // the config has said why (RegisterCudaBackend)
-  const std::vector<DevicePart> parts = PlanDevices(*driver, request.count, request.logical);
+  const std::vector<int> cards = request.logical.empty() ? UsableCards(*driver) : std::vector<int>();
+  if (request.logical.empty() && cards.empty()) return devices;
+  const std::vector<DevicePart> parts = PlanDevices(cards, request.count, request.logical);
   for (size_t i = 0; i < parts.size(); ++i) {
+    const DevicePart& part = parts[i];
+    const CardInfo card = driver->Card(part.card);
     CudaDeviceOptions options;
-    options.card = parts[i].card;
-    options.memory_limit = parts[i].memory_limit;
-    options.reserve_all_memory = !parts[i].memory_growth;
+    options.card = part.card;
+    options.reserve_all_memory = !part.memory_growth;
     options.intra_op_threads = request.intra_op_threads;
+    options.find_memory_limit = [driver, part, card, name = StrCat("/device:", type_, ":", i)] {
+      const size_t limit = MemoryLimitOf(*driver, part);
+      LogCreated(name, part.card, card, limit);
+      return limit;
+    };
     DeviceAttributes attributes = AttributesOf(request.task, type_, static_cast<int>(i));
-    attributes.memory_limit = static_cast<int64_t>(options.memory_limit);
+    attributes.memory_limit = static_cast<int64_t>(ShareOf(part, WithoutReserve(card.memory_bytes)));
     devices.push_back(std::make_unique<CudaDevice>(*this, attributes, request.resources, *driver, options));
-    LogCreated(*driver, StrCat("/device:", type_, ":", i), options);
   }
   return devices;
 }
@@ -152,7 +187,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
-  return FuseImageGradients(FuseBiases(std::move(partition), type_), type_);
+  return TakeSeedsFromCard(FuseImageGradients(FuseBiases(std::move(partition), type_), type_), type_);
 }
 
 }  // namespace cohort::cuda

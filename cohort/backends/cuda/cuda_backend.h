@@ -16,14 +16,20 @@ namespace cohort::cuda {
 // The part of a card that a logical device uses.
 struct DevicePart {
   int card = 0;
-  size_t memory_limit = 0;  // bytes
+  size_t memory_limit = 0;  // bytes; 0: a share of what the devices with limits leave
   bool memory_growth = true;
+  size_t promised = 0;  // the sum of the limits of all devices of the card, in bytes
+  size_t sharing = 0;   // how many devices of the card have no limit of their own
 };
 
 // Plans `count` devices. Device i gets what logical[i] says; devices beyond that take the visible cards by turns, and
-// all cards if `logical` is empty. Devices of a card without a limit of their own share equally what the others leave
-// of the memory that is free when the process first uses the card.
-std::vector<DevicePart> PlanDevices(Driver& driver, int count, const std::vector<config::LogicalSetting>& logical);
+// `cards` if `logical` is empty. Uses no card.
+std::vector<DevicePart> PlanDevices(const std::vector<int>& cards, int count,
+                                    const std::vector<config::LogicalSetting>& logical);
+// Returns how many bytes the device may use: its limit, or an equal share of what the limits of others leave of the
+// memory that is free when the process first uses the card. Uses the card, and throws the driver's error if that is not
+// possible.
+size_t MemoryLimitOf(Driver& driver, const DevicePart& part);
 
 // Devices of CUDA cards. Get returns the only object of the process, which is never destroyed. Thread-safe.
 class CudaBackend final : public Backend {
@@ -35,7 +41,9 @@ class CudaBackend final : public Backend {
   // True, as in TensorFlow. A test may set it to false.
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
-  // Makes the devices that PlanDevices plans. Makes none if there is no driver.
+  // Makes the devices that PlanDevices plans. Makes none if there is no driver, or no card that the program can use.
+  // The cards themselves are used when something first runs on a device, so that tasks without such work leave them
+  // alone.
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
@@ -45,8 +53,8 @@ class CudaBackend final : public Backend {
   std::atomic<bool> takes_unplaced_nodes_{true};
 };
 
-// Returns the physical devices of the driver, for the config. If there is no driver that can be used, returns none, and
-// one line of the log says why.
+// Returns the physical devices of the driver, for the config, without cards that the program cannot use. The log says
+// which these are and why. If there is no driver that can be used, returns none, and one line of the log says why.
 std::vector<std::pair<config::PhysicalDevice, config::DeviceDetails>> ListCards();
 
 }  // namespace cohort::cuda

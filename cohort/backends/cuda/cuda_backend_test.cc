@@ -22,7 +22,7 @@ class PlanDevicesTest : public ::testing::Test {
  protected:
   static FakeDriverOptions Options() {
     FakeDriverOptions options;
-    options.cards = 2;
+    options.cards = 3;
     options.memory_bytes = 4096 * kMegabyte;
     return options;
   }
@@ -31,40 +31,104 @@ class PlanDevicesTest : public ::testing::Test {
 };
 
 TEST_F(PlanDevicesTest, EachCardHasOneDeviceWithItsFreeMemory) {
-  const std::vector<DevicePart> parts = PlanDevices(driver_, 2, {On(0), On(1, 0, false)});
+  const std::vector<DevicePart> parts = PlanDevices({}, 2, {On(0), On(1, 0, false)});
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].card, 0);
-  EXPECT_EQ(parts[0].memory_limit, all_);
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
   EXPECT_TRUE(parts[0].memory_growth);
   EXPECT_EQ(parts[1].card, 1);
   EXPECT_FALSE(parts[1].memory_growth);
 }
 
 TEST_F(PlanDevicesTest, DevicesOfACardShareWhatTheLimitsLeave) {
-  const std::vector<DevicePart> parts = PlanDevices(driver_, 3, {On(1), On(1, 1000), On(1)});
-  EXPECT_EQ(parts[1].memory_limit, 1000 * kMegabyte);
-  EXPECT_EQ(parts[0].memory_limit, (all_ - 1000 * kMegabyte) / 2);
-  EXPECT_EQ(parts[2].memory_limit, parts[0].memory_limit);
+  const std::vector<DevicePart> parts = PlanDevices({}, 3, {On(1), On(1, 1000), On(1)});
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[1]), 1000 * kMegabyte);
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), (all_ - 1000 * kMegabyte) / 2);
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[2]), MemoryLimitOf(driver_, parts[0]));
   for (const DevicePart& part : parts) EXPECT_EQ(part.card, 1);
 }
 
 TEST_F(PlanDevicesTest, ASessionMayWantFewerOrMoreDevicesThanTheConfig) {
-  EXPECT_EQ(PlanDevices(driver_, 1, {On(0), On(1)}).size(), 1u);
-  const std::vector<DevicePart> more = PlanDevices(driver_, 3, {On(1, 100)});
+  EXPECT_EQ(PlanDevices({}, 1, {On(0), On(1)}).size(), 1u);
+  const std::vector<DevicePart> more = PlanDevices({}, 3, {On(1, 100)});
   ASSERT_EQ(more.size(), 3u);
-  EXPECT_EQ(more[0].memory_limit, 100 * kMegabyte);
+  EXPECT_EQ(MemoryLimitOf(driver_, more[0]), 100 * kMegabyte);
   EXPECT_EQ(more[2].card, 1);
-  EXPECT_EQ(more[2].memory_limit, (all_ - 100 * kMegabyte) / 2);
-  const std::vector<DevicePart> unlisted = PlanDevices(driver_, 3, {});
-  EXPECT_EQ(unlisted[1].card, 1);
-  EXPECT_EQ(unlisted[2].card, 0);
+  EXPECT_EQ(MemoryLimitOf(driver_, more[2]), (all_ - 100 * kMegabyte) / 2);
+  const std::vector<DevicePart> unlisted = PlanDevices({1, 3}, 3, {});
+  EXPECT_EQ(unlisted[0].card, 1);
+  EXPECT_EQ(unlisted[1].card, 3);
+  EXPECT_EQ(unlisted[2].card, 1);
 }
 
 TEST_F(PlanDevicesTest, WhatEarlierSessionsHoldDoesNotCount) {
-  EXPECT_EQ(PlanDevices(driver_, 1, {On(0)})[0].memory_limit, all_);
+  const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(0)});
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
   void* held = driver_.Allocate(0, 100 * kMegabyte);
-  EXPECT_EQ(PlanDevices(driver_, 1, {On(0)})[0].memory_limit, all_);
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
   driver_.Free(0, held);
+}
+
+TEST_F(PlanDevicesTest, ACardThatCouldNotBeAskedIsAskedAgain) {
+  constexpr int kCard = 2;  // of no other test, because the process asks each card once
+  driver_.control().SetFault(kCard, CardFault::kNotAvailable);
+  const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(kCard)});
+  EXPECT_THROW(MemoryLimitOf(driver_, parts[0]), FailedPreconditionError);
+  driver_.control().SetFault(kCard, CardFault::kOther);
+  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
+}
+
+// While it exists, this driver is the one of the process.
+class Installed {
+ public:
+  explicit Installed(Driver& driver) : before_(FindDriver()) { InstallDriver(&driver); }
+  ~Installed() { InstallDriver(before_); }
+
+ private:
+  Driver* const before_;
+};
+
+TEST(ListCardsTest, LeavesOutCardsForWhichTheProgramHasNoCode) {
+  FakeDriverOptions options;
+  options.cards = 3;
+  options.problems[1] = "it is too old";
+  FakeDriver driver(options);
+  const Installed installed(driver);
+  const auto cards = ListCards();
+  ASSERT_EQ(cards.size(), 2u);
+  EXPECT_EQ(cards[0].first.name, "/physical_device:GPU:0");
+  EXPECT_EQ(cards[1].first.name, "/physical_device:GPU:2");
+  DeviceRequest request;
+  request.task = DeviceName::Parse("/job:worker/replica:0/task:0");
+  request.resources = std::make_shared<TaskResources>();
+  request.count = 2;
+  const auto devices = CudaBackend::Get().MakeDevices(request);
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(static_cast<CudaDevice&>(*devices[1]).card(), 2);
+}
+
+// A parameter server makes devices for all cards, although its graphs run on the CPU.
+TEST(MakeDevicesTest, UsesNoCardBeforeTheFirstUseOfItsDevice) {
+  FakeDriverOptions options;
+  options.cards = 2;
+  FakeDriver driver(options);
+  const Installed installed(driver);
+  DeviceRequest request;
+  request.task = DeviceName::Parse("/job:ps/replica:0/task:0");
+  request.resources = std::make_shared<TaskResources>();
+  request.count = 2;
+  {
+    const auto devices = CudaBackend::Get().MakeDevices(request);
+    ASSERT_EQ(devices.size(), 2u);
+    EXPECT_GT(devices[0]->attributes().memory_limit, 0);
+    EXPECT_TRUE(devices[0]->compute_stream()->Record()->reached());
+    EXPECT_FALSE(driver.control().has_context(0));
+    devices[1]->CopyFromHost(Tensor::Scalar(1.0f));
+    EXPECT_TRUE(driver.control().has_context(1));
+    EXPECT_FALSE(driver.control().has_context(0));
+    EXPECT_EQ(driver.control().bytes_allocated(0), 0u);
+  }
+  EXPECT_FALSE(driver.control().has_context(0));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/pinned_pool.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -37,10 +38,11 @@ std::chrono::steady_clock::time_point Deadline() { return std::chrono::steady_cl
 CudaDevice::Parts::Parts(Driver& driver, const CudaDeviceOptions& options, const std::string& type,
                          const std::string& name)
     : compute(driver, options.card, StrCat(name, " compute")),
-      error_words(driver, options.card, compute.handle()),
+      error_words(driver, options.card, compute),
       memory(std::make_shared<CudaMemory>(
-          NewSpace(type), driver, compute.handle(),
-          CudaMemory::Options{options.card, options.memory_limit, options.reserve_all_memory, name})) {
+          NewSpace(type), driver, compute,
+          CudaMemory::Options{options.card, options.memory_limit, options.reserve_all_memory, name,
+                              options.find_memory_limit})) {
   compute.SetBeforeRecord([this] { return error_words.BeforeRecord(); });
 }
 
@@ -51,12 +53,12 @@ CudaDevice::Parts::~Parts() {
   memory->Detach();
 }
 
-CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
+CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
                        Driver& driver, const CudaDeviceOptions& options)
     : CudaDevice(backend, attributes, std::move(task), driver, options,
                  std::make_unique<Parts>(driver, options, attributes.type, ShortName(attributes))) {}
 
-CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task,
+CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
                        Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts)
     : Device(backend, attributes, *parts->memory, task, options.intra_op_threads),
       driver_(driver),
@@ -65,11 +67,17 @@ CudaDevice::CudaDevice(const Backend& backend, DeviceAttributes attributes, std:
       to_host_(driver, card_, StrCat(ShortName(attributes), " to host")),
       from_host_(driver, card_, StrCat(ShortName(attributes), " from host")),
       pinned_(PinnedPool::Of(driver)),
-      host_(HostAttributes(attributes), task, options.intra_op_threads) {}
+      host_(HostAttributes(attributes), task, options.intra_op_threads),
+      recorder_(driver, card_, ShortName(attributes), parts_->compute, *parts_->memory, attributes.type,
+                task->resources) {}
 
 CudaDevice::~CudaDevice() {
   // Waits for the copies first: they wait for the compute stream, and it may wait for them.
   for (CudaStream* stream : {&from_host_, &parts_->compute, &to_host_}) (void)stream->Record()->Synchronize(Deadline());
+}
+
+void CudaDevice::CheckProcess() const {
+  if (IsForkedFromUser()) UseCards();  // throws
 }
 
 void CudaDevice::CheckMine(const Tensor& value) const {
@@ -78,13 +86,17 @@ void CudaDevice::CheckMine(const Tensor& value) const {
                              parts_->memory->space().ToString(), "); got one in ", value.space().ToString()));
 }
 
-void CudaDevice::Synchronize() { parts_->compute.Record()->Synchronize(Deadline()).ThrowIfError(); }
+void CudaDevice::Synchronize() {
+  CudaRecording::Refuse("to wait for the card");
+  parts_->compute.Record()->Synchronize(Deadline()).ThrowIfError();
+}
 
 Tensor CudaDevice::CopyToHost(const Tensor& value) {
   if (!IsCopied(value) || value.space().is_host()) return value;
+  CudaRecording::Refuse("a value on the host");
   CheckMine(value);
   if (value.bytes() == 0) return Tensor(value.dtype(), value.shape());
-  Tensor staged = pinned_->NewTensor(value.dtype(), value.shape());
+  Tensor staged = pinned_->NewTensor(card_, value.dtype(), value.shape());
   to_host_.Wait(parts_->compute.Record());
   driver_.CopyAsync(staged.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
   to_host_.Record()->Synchronize(Deadline()).ThrowIfError();
@@ -92,6 +104,7 @@ Tensor CudaDevice::CopyToHost(const Tensor& value) {
 }
 
 Tensor CudaDevice::CopyFromHost(const Tensor& value) {
+  CudaRecording::Refuse("to wait for a copy");
   Tensor copy = CopyFromHostAsync(value);
   if (!copy.space().is_host()) Synchronize();
   return copy;
@@ -99,6 +112,7 @@ Tensor CudaDevice::CopyFromHost(const Tensor& value) {
 
 void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
   if (!IsCopied(value) || value.space().is_host()) return done(Status(), value);
+  CudaRecording::Refuse("a value on the host");
   CheckMine(value);
   // The copy keeps the device's tensor, which is freed on the host's thread when the copy has been made.
   struct Copy {
@@ -106,7 +120,8 @@ void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
     Tensor host;
     CopyDone done;
   };
-  auto copy = std::make_shared<Copy>(Copy{value, pinned_->NewTensor(value.dtype(), value.shape()), std::move(done)});
+  auto copy =
+      std::make_shared<Copy>(Copy{value, pinned_->NewTensor(card_, value.dtype(), value.shape()), std::move(done)});
   to_host_.Wait(parts_->compute.Record());
   if (value.bytes() > 0) {
     driver_.CopyAsync(copy->host.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
@@ -125,9 +140,10 @@ Tensor CudaDevice::CopyFromHostAsync(const Tensor& value) {
     CheckMine(value);
     return value;
   }
+  if (CudaRecording* recording = CudaRecording::Current()) return recording->CopyFromHost(value);
   Tensor copy(value.dtype(), value.shape(), allocator());
   if (value.bytes() == 0) return copy;
-  const Tensor pinned = pinned_->Pinned(value);
+  const Tensor pinned = pinned_->Pinned(card_, value);
   CudaStream& compute = parts_->compute;
   from_host_.Wait(compute.Record());  // work of the memory's last user may be under way
   driver_.CopyAsync(copy.raw_data(), pinned.raw_data(), value.bytes(), Driver::Copy::kFromHost, from_host_.handle());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "cohort/backends/cuda/cuda_stream.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/error_words.h"
+#include "cohort/backends/cuda/recording/step_recorder.h"
 #include "cohort/core/mutex.h"
 #include "cohort/device/device.h"
 #include "cohort/device/kernel.h"
@@ -21,32 +23,37 @@ class PinnedPool;
 // Which card a device uses, and how much of it.
 struct CudaDeviceOptions {
   int card = 0;
-  size_t memory_limit = 0;          // bytes
-  bool reserve_all_memory = false;  // takes them at the first use, and not bit by bit
-  int intra_op_threads = 1;         // threads of kernels that run on the host
+  size_t memory_limit = 0;                         // bytes
+  bool reserve_all_memory = false;                 // takes them at the first use, and not bit by bit
+  int intra_op_threads = 1;                        // threads of kernels that run on the host
+  std::function<size_t()> find_memory_limit = {};  // if set, is called at the first use, and returns the limit
 };
 
 // A logical device: one card or a part of one, with one stream for kernels and two for copies. Logical devices of one
-// card have memory limits of their own. The session or server for which it was made owns it. Thread-safe.
+// card have memory limits of their own. The session or server for which it was made owns it. It uses the card, which
+// costs some hundred MB of its memory, from the first allocation, copy or kernel on. Thread-safe.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task, Driver& driver,
-             const CudaDeviceOptions& options);
+  CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
+             Driver& driver, const CudaDeviceOptions& options);
   // Waits until the work that is still on the streams has run.
   ~CudaDevice() override;
 
   Driver& driver() const { return driver_; }
   int card() const { return card_; }
+  void CheckProcess() const override;
   CudaStream* compute_stream() override { return &parts_->compute; }
   CudaStream* to_host_stream() override { return &to_host_; }
   CudaStream* from_host_stream() override { return &from_host_; }
+  StepRecorder* step_recorder() override { return &recorder_; }
   // The error words of the steps that run on this device (error_words.h).
   ErrorWords& error_words() { return parts_->error_words; }
   const CudaMemory& memory() const { return *parts_->memory; }
 
   // Copy the bytes. A tensor of objects (strings, handles) is returned unchanged, because it is in host memory on every
   // device. CopyToHost and CopyFromHost wait for the copy; the other two enqueue it. Throw InternalError for a tensor
-  // of another device. The two that wait throw DeadlineExceededError after ten minutes.
+  // of another device. The two that wait throw DeadlineExceededError after ten minutes. While the calling thread
+  // records a step, only CopyFromHostAsync does not throw UnimplementedError.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
@@ -67,8 +74,8 @@ class CudaDevice final : public Device {
     ErrorWords error_words;
     std::shared_ptr<CudaMemory> memory;
   };
-  CudaDevice(const Backend& backend, DeviceAttributes attributes, std::shared_ptr<TaskResources> task, Driver& driver,
-             const CudaDeviceOptions& options, std::unique_ptr<Parts> parts);
+  CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
+             Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts);
   void CheckMine(const Tensor& value) const;
   // Keeps the tensor, which lies in host memory, until the event of the stream from the host is reached.
   void KeepUntil(Tensor value, std::shared_ptr<StreamEvent> event);
@@ -80,6 +87,7 @@ class CudaDevice final : public Device {
   CudaStream from_host_;
   const std::shared_ptr<PinnedPool> pinned_;
   CpuDevice host_;
+  CudaStepRecorder recorder_;
   struct Kept {
     Tensor value;
     std::shared_ptr<StreamEvent> event;

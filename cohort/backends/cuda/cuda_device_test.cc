@@ -11,10 +11,12 @@
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/fake_driver.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/device/logical_devices.h"
 
 namespace cohort::cuda {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -92,6 +94,32 @@ TEST_F(CudaDeviceTest, AllMemoryComesBack) {
     EXPECT_GT(device->memory().stats().in_use, 0u);
   }
   EXPECT_EQ(device->memory().stats().in_use, 0u);
+}
+
+TEST_F(CudaDeviceTest, ACardInExclusiveModeIsNamedAtTheFirstUseAndUsedWhenItIsFree) {
+  const auto device = MakeDevice(1);
+  driver_.control().SetFault(1, CardFault::kNotAvailable);
+  const Tensor value = Tensor::Vector<float>({1, 2, 3});
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { device->CopyFromHost(value); }),
+              AllOf(HasSubstr("on card 1"), HasSubstr("busy or unavailable"), HasSubstr("end that process")));
+  driver_.control().SetFault(1, CardFault::kOther);
+  EXPECT_THAT(device->CopyToHost(device->CopyFromHost(value)).ToVector<float>(), ElementsAre(1, 2, 3));
+}
+
+// All sessions and servers of the process count together; the card of the device does not matter.
+TEST_F(CudaDeviceTest, TheProcessKnowsHowMuchMemoryADeviceUses) {
+  const auto device = MakeDevice(5);
+  const auto of_another_session = MakeDevice(5);
+  const std::string name = "/device:GPU:5";
+  const config::MemoryInfo before = config::GetMemoryInfo(name);
+  {
+    const Tensor one = device->CopyFromHost(Tensor::Zeros(DType::kFloat32, Shape{1000}));
+    const Tensor two = of_another_session->CopyFromHost(Tensor::Zeros(DType::kFloat32, Shape{1000}));
+    EXPECT_EQ(config::GetMemoryInfo("GPU:5").current, before.current + 2 * 4096);
+  }
+  EXPECT_EQ(config::GetMemoryInfo(name), (config::MemoryInfo{before.current, before.current + 2 * 4096}));
+  config::ResetMemoryStats(name);
+  EXPECT_EQ(config::GetMemoryInfo(name).peak, before.current);
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <map>
 #include <utility>
 
+#include "cohort/backends/cuda/card_faults.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -25,9 +27,16 @@ constexpr size_t kNamedHolders = 8;
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-std::string Megabytes(size_t bytes) { return StrCat(static_cast<double>(bytes * 10 / (size_t{1} << 20)) / 10, " MB"); }
+// Returns the size with at most one decimal.
+std::string Megabytes(size_t bytes) {
+  constexpr size_t kMega = size_t{1} << 20;
+  const size_t tenths = bytes % kMega * 10 / kMega;
+  return StrCat(bytes / kMega, tenths == 0 ? std::string() : StrCat(".", tenths), " MB");
+}
 
+// For whom the thread allocates: a node, or else a name, or else nobody.
 thread_local const Node* owner = nullptr;
+thread_local const char* owner_name = nullptr;
 
 // All memories of the process, so that one can ask the others of its card to give back what they keep.
 class Memories {
@@ -64,8 +73,14 @@ class Memories {
 
 }  // namespace
 
-AllocationOwner::AllocationOwner(const Node& node) : before_(std::exchange(owner, &node)) {}
-AllocationOwner::~AllocationOwner() { owner = before_; }
+AllocationOwner::AllocationOwner(const Node& node)
+    : node_before_(std::exchange(owner, &node)), name_before_(owner_name) {}
+AllocationOwner::AllocationOwner(const char* name)
+    : node_before_(std::exchange(owner, nullptr)), name_before_(std::exchange(owner_name, name)) {}
+AllocationOwner::~AllocationOwner() {
+  owner = node_before_;
+  owner_name = name_before_;
+}
 
 struct CudaMemory::Block {
   Segment* segment = nullptr;
@@ -108,14 +123,20 @@ class CudaMemory::DeviceBuffer final : public Buffer {
   Block* block_;
 };
 
-CudaMemory::CudaMemory(MemorySpace space, Driver& driver, StreamHandle compute, Options options)
-    : space_(space), driver_(driver), compute_(compute), options_(std::move(options)) {
+CudaMemory::CudaMemory(MemorySpace space, Driver& driver, const CudaStream& compute, Options options)
+    : space_(space),
+      driver_(driver),
+      compute_(compute),
+      options_(std::move(options)),
+      use_(MemoryUse::Of(options_.device)),
+      limit_is_known_(!options_.find_limit) {
   stats_.limit = options_.limit;
   Memories::Get().Add(this, &driver_, options_.card);
 }
 
 CudaMemory::~CudaMemory() {
   Memories::Get().Remove(this);
+  if (IsForkedFromUser()) return;  // the memory is the parent's
   try {
     MutexLock lock(mu_);
     TrimLocked();
@@ -125,6 +146,8 @@ CudaMemory::~CudaMemory() {
 }
 
 BufferPtr CudaMemory::Allocate(size_t bytes) {
+  CudaRecording::Refuse("memory that is not the recording's");
+  UseCards();
   const size_t size = std::max(RoundUp(bytes, kAlignment), kAlignment);
   Block* block = nullptr;
   if (size >= bytes) {  // else the sum was too large for a size_t
@@ -133,6 +156,7 @@ BufferPtr CudaMemory::Allocate(size_t bytes) {
       Memories::Get().TrimOthers(this, &driver_, options_.card);
       block = Take(size);
     }
+    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size);
   }
   if (block == nullptr) ThrowExhausted(bytes);
   return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
@@ -140,6 +164,10 @@ BufferPtr CudaMemory::Allocate(size_t bytes) {
 
 CudaMemory::Block* CudaMemory::Take(size_t size) {
   MutexLock lock(mu_);
+  if (!limit_is_known_) {
+    stats_.limit = options_.find_limit();
+    limit_is_known_ = true;
+  }
   Block* block = Find(size);
   if (block == nullptr) block = Grow(size);
   if (block == nullptr) {
@@ -150,8 +178,8 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   free_.erase(block);
   block->free = false;
   Split(block, size);
-  if (owner != nullptr) {
-    const std::string name = StrCat(owner->name(), " (", owner->op_name(), ")");
+  if (owner != nullptr || owner_name != nullptr) {
+    const std::string name = owner != nullptr ? StrCat(owner->name(), " (", owner->op_name(), ")") : owner_name;
     const size_t length = std::min(name.size(), block->holder.size() - 1);
     std::memcpy(block->holder.data(), name.data(), length);
     block->holder[length] = 0;
@@ -161,6 +189,7 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   ++stats_.allocations;
   stats_.in_use += block->size;
   stats_.most_in_use = std::max(stats_.most_in_use, stats_.in_use);
+  use_.Add(block->size);
   return block;
 }
 
@@ -177,7 +206,7 @@ CudaMemory::Block* CudaMemory::Find(size_t size) {
 
 CudaMemory::Block* CudaMemory::Grow(size_t size) {
   const bool small = size < kSmall;
-  const size_t left = options_.limit - std::min(options_.limit, stats_.reserved);
+  const size_t left = stats_.limit - std::min(stats_.limit, stats_.reserved);
   size_t wanted = small ? kSmallSegment : std::max(kLargeSegment, RoundUp(size, kSegmentUnit));
   if (options_.reserve_all) wanted = left / kSegmentUnit * kSegmentUnit;
   char* data = nullptr;
@@ -220,12 +249,13 @@ void CudaMemory::Split(Block* block, size_t size) {
 void CudaMemory::Free(Block* block) {
   MutexLock lock(mu_);
   stats_.in_use -= block->size;
+  use_.Remove(block->size);
   if (!detached_ && driver_.PoisonsFreedMemory()) {
     try {
       // The lock is held, so that no thread gets the block before its poison is enqueued.
-      driver_.FillAsync(block->data, 0xff, block->size, compute_);
+      driver_.FillAsync(block->data, 0xff, block->size, compute_.handle());
     } catch (const Error&) {
-      // The card has failed.
+      // The card has failed, or this is a forked child.
     }
   }
   block->free = true;
@@ -288,6 +318,7 @@ void CudaMemory::ThrowExhausted(size_t bytes) {
     }
   }
   std::vector<std::pair<size_t, std::string>> holders;
+  holders.reserve(by_holder.size());
   for (const auto& [holder, size] : by_holder) holders.emplace_back(size, holder);
   std::sort(holders.rbegin(), holders.rend());
   std::vector<std::string> named;

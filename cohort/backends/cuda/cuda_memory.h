@@ -4,33 +4,40 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/cuda_stream.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/core/buffer.h"
 #include "cohort/core/mutex.h"
+#include "cohort/device/memory/memory_use.h"
 #include "cohort/graph/graph.h"
 
 namespace cohort::cuda {
 
-// While it exists, memory that its thread allocates counts as memory of the node. The thread that made it destroys it.
+// While it exists, memory that its thread allocates counts as memory of the node, or of what `name` says, which must
+// live as long. The thread that made it destroys it.
 class AllocationOwner {
  public:
   explicit AllocationOwner(const Node& node);
+  explicit AllocationOwner(const char* name);
   ~AllocationOwner();
   AllocationOwner(const AllocationOwner&) = delete;
   AllocationOwner& operator=(const AllocationOwner&) = delete;
 
  private:
-  const Node* const before_;
+  const Node* const node_before_;
+  const char* const name_before_;
 };
 
 // Numbers about a memory, in bytes if their names do not say something else.
 struct CudaMemoryStats {
-  size_t limit = 0;
+  size_t limit = 0;         // 0: it is found at the first use
   size_t in_use = 0;        // in buffers that are not freed
   size_t most_in_use = 0;   // the largest value of in_use so far
   size_t reserved = 0;      // taken from the card: in use or cached
@@ -46,21 +53,26 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
  public:
   struct Options {
     int card = 0;
-    size_t limit = 0;            // bytes that it may take from the card
-    bool reserve_all = false;    // takes them at the first use, and not bit by bit
-    std::string device = "GPU";  // the device's name, for errors
+    size_t limit = 0;                         // bytes that it may take from the card
+    bool reserve_all = false;                 // takes them at the first use, and not bit by bit
+    std::string device = "GPU";               // the device's name ("GPU:0"), for errors and for MemoryUse
+    std::function<size_t()> find_limit = {};  // if set, returns the limit at the first use
   };
-  // `compute` is the stream that orders the reuse of memory.
-  CudaMemory(MemorySpace space, Driver& driver, StreamHandle compute, Options options);
+  // `compute` is the stream that orders the reuse of memory. Uses no card.
+  CudaMemory(MemorySpace space, Driver& driver, const CudaStream& compute, Options options);
   ~CudaMemory() override;
 
   // Throws ResourceExhaustedError if there is not enough memory, also after what all devices of the card keep has been
-  // given back. The message lists the largest holders.
+  // given back. The message lists the largest holders. Throws the driver's error if the card cannot be used, and
+  // FailedPreconditionError in a child that was forked after the first use of a card (UseCards).
   BufferPtr Allocate(size_t bytes) override;
   MemorySpace space() const override { return space_; }
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
   void Trim();
+  // Sets a function that is called, without a lock, before an allocation fails. It returns whether it has freed
+  // something, so that it is worth another attempt. Requires: no other thread uses the memory yet.
+  void SetBeforeExhausted(std::function<bool()> before) { before_exhausted_ = std::move(before); }
   // Says that the compute stream has ended. Requires: the stream has run all its work.
   void Detach();
 
@@ -88,10 +100,13 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
 
   const MemorySpace space_;
   Driver& driver_;
-  const StreamHandle compute_;
+  const CudaStream& compute_;  // until Detach
   const Options options_;
+  std::function<bool()> before_exhausted_;
+  MemoryUse& use_;
   mutable Mutex mu_;
   bool detached_ COHORT_GUARDED_BY(mu_) = false;
+  bool limit_is_known_ COHORT_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Segment>> segments_ COHORT_GUARDED_BY(mu_);
   std::set<Block*, BySize> free_ COHORT_GUARDED_BY(mu_);
   CudaMemoryStats stats_ COHORT_GUARDED_BY(mu_);

@@ -26,8 +26,8 @@ constexpr size_t kMega = size_t{1} << 20;
 class CudaMemoryTest : public ::testing::Test {
  protected:
   std::shared_ptr<CudaMemory> Make(size_t limit, bool reserve_all = false, int card = 0) {
-    return std::make_shared<CudaMemory>(MemorySpace::OfDevice("GPU", 100), driver_, stream_.handle(),
-                                        CudaMemory::Options{card, limit, reserve_all, "GPU:7"});
+    return std::make_shared<CudaMemory>(MemorySpace::OfDevice("GPU", 100), driver_, stream_,
+                                        CudaMemory::Options{card, limit, reserve_all, "GPU:7", {}});
   }
   void Wait() { (void)stream_.Record()->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)); }
 
@@ -139,8 +139,8 @@ TEST_F(CudaMemoryTest, WhatOthersOfTheCardKeepIsGivenBackFirst) {
   FakeDriver driver(options);
   CudaStream stream(driver, 0, "small");
   const auto make = [&] {
-    return std::make_shared<CudaMemory>(MemorySpace::OfDevice("GPU", 101), driver, stream.handle(),
-                                        CudaMemory::Options{0, 40 * kMega, false, "GPU:0"});
+    return std::make_shared<CudaMemory>(MemorySpace::OfDevice("GPU", 101), driver, stream,
+                                        CudaMemory::Options{0, 40 * kMega, false, "GPU:0", {}});
   };
   const auto one = make();
   const auto other = make();
@@ -169,6 +169,7 @@ TEST_F(CudaMemoryTest, AllMemoryCanBeReservedAtOnce) {
 TEST_F(CudaMemoryTest, ThreadsMayAllocateAndFree) {
   const auto memory = Make(400 * kMega);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&memory, t] {
       std::mt19937 random(static_cast<unsigned>(t));

@@ -47,6 +47,7 @@ struct Network {
 // Fetches the results of a network by their names.
 std::vector<Output> ResultsOf(const Graph& graph) {
   std::vector<Output> results;
+  results.reserve(5);
   for (int i = 0; i < 5; ++i) results.push_back(graph.FindNode(StrCat("result_", i))->output(0));
   return results;
 }

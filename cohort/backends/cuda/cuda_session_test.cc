@@ -61,7 +61,7 @@ TEST_F(CudaSessionTest, ABadIndexFailsTheStepWithTheErrorOfTheCpu) {
     Node* const add = g.FindNode("add");
     Session session(g, "", Config());
     session.Run(v.initializer());
-    const auto run = [&](std::vector<int64_t> at) {
+    const auto run = [&](const std::vector<int64_t>& at) {
       session.Run({{indices, Tensor::Vector<int64_t>(at)}}, {rows}, {add});
     };
     of_type[gpu] = MessageOf<InvalidArgumentError>([&] { run({0, 2, 5}); });

@@ -4,14 +4,13 @@
 // the driver a few times, because most waits are short, and then sleeps until the watcher has come to its event.
 #include "cohort/backends/cuda/cuda_stream.h"
 
-#include <atomic>
 #include <deque>
 #include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "cohort/core/mutex.h"
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
@@ -37,6 +36,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     MutexLock lock(record_mu_);  // numbers and records have one order
     EventHandle handle;
     try {
+      UseCards();
       handle = TakeEvent();
       driver_.Record(handle, stream);
     } catch (...) {
@@ -91,7 +91,8 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
       wake_.NotifyAll();
       watcher.swap(watcher_);
     }
-    if (watcher.joinable()) watcher.join();
+    if (!watcher.joinable()) return;
+    IsForkedFromUser() ? watcher.detach() : watcher.join();  // a forked child has no copy of the thread
   }
 
   void GiveEvent(EventHandle event) {
@@ -110,6 +111,14 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     StreamEvent::Callback callback;
   };
 
+  static Status ErrorOfChild() {
+    try {
+      UseCards();
+    } catch (...) {
+      return Status::FromCurrentException();
+    }
+    return {};
+  }
   EventHandle TakeEvent() {
     {
       MutexLock lock(mu_);
@@ -122,6 +131,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     return driver_.MakeEvent(card_);
   }
   void Destroy(EventHandle event) {
+    if (IsForkedFromUser()) return;
     try {
       driver_.DestroyEvent(card_, event);
     } catch (const Error&) {
@@ -149,7 +159,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   // Asks the driver whether the event is reached, and notes the answer.
   bool Ask(EventHandle event, int64_t number) {
     bool reached = false;
-    const Status status = driver_.IsReached(event, &reached);
+    const Status status = IsForkedFromUser() ? ErrorOfChild() : driver_.IsReached(event, &reached);
     if (!status.ok()) Fail(status);
     if (reached) NoteReached(number);
     return reached || !status.ok();
@@ -243,33 +253,47 @@ Status CudaEvent::Synchronize(std::chrono::steady_clock::time_point deadline) {
 void CudaEvent::OnReady(Callback callback) { state_->OnReady(shared_from_this(), number_, std::move(callback)); }
 
 CudaStream::CudaStream(Driver& driver, int card, const std::string& name)
-    : driver_(driver),
-      card_(card),
-      handle_(driver.MakeStream(card, name)),
-      state_(std::make_shared<StreamState>(driver, card, name)) {}
+    : driver_(driver), card_(card), name_(name), state_(std::make_shared<StreamState>(driver, card, name)) {}
 
 CudaStream::~CudaStream() {
+  if (native_ == nullptr) return;
   const Status status = Record()->Synchronize(std::chrono::steady_clock::now() + kEndOfStream);
   if (!status.ok()) state_->Fail(status);
   state_->Stop();
+  if (IsForkedFromUser()) return;
   try {
-    driver_.DestroyStream(card_, handle_);
+    driver_.DestroyStream(card_, {native_, card_});
   } catch (const Error&) {
     // The card has failed. The process keeps the stream.
   }
 }
 
+StreamHandle CudaStream::handle() const {
+  UseCards();
+  if (void* native = native_.load(std::memory_order_acquire)) return {native, card_};
+  MutexLock lock(make_mu_);
+  if (native_ == nullptr) native_ = driver_.MakeStream(card_, name_).native;
+  return {native_, card_};
+}
+
 std::shared_ptr<StreamEvent> CudaStream::Record() {
   StreamEvent::Callback first;
-  if (before_record_) first = before_record_();
-  return state_->Record(handle_, std::move(first));
+  try {
+    if (before_record_) first = before_record_();
+  } catch (...) {
+    state_->Fail(Status::FromCurrentException());
+  }
+  void* const native = native_.load(std::memory_order_acquire);
+  if (native == nullptr) return std::make_shared<CudaEvent>(state_, EventHandle(), 0);
+  return state_->Record({native, card_}, std::move(first));
 }
 
 void CudaStream::Wait(const std::shared_ptr<StreamEvent>& event) {
   const EventHandle other = static_cast<const CudaEvent&>(*event).handle();
-  if (other.native == nullptr) return;  // of a device that has failed
+  if (other.native == nullptr) return;  // of a stream without work, or of a device that has failed
+  const StreamHandle mine = handle();
   try {
-    driver_.Wait(handle_, other);
+    driver_.Wait(mine, other);
   } catch (...) {
     state_->Fail(Status::FromCurrentException());
   }

@@ -1,6 +1,7 @@
 // CudaStream and CudaEvent: the streams of a device of type "GPU".
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/core/mutex.h"
 #include "cohort/device/stream.h"
 
 namespace cohort::cuda {
@@ -17,7 +19,7 @@ class StreamState;
 // A point in a CudaStream. The stream and everybody who waits for the event share ownership. Thread-safe.
 class CudaEvent final : public StreamEvent, public std::enable_shared_from_this<CudaEvent> {
  public:
-  // Used by CudaStream. `number` counts the events of the stream from 1.
+  // Used by CudaStream. `number` counts the events of the stream from 1. 0: the stream had no work yet.
   CudaEvent(std::shared_ptr<StreamState> state, EventHandle handle, int64_t number);
   ~CudaEvent() override;
 
@@ -37,8 +39,9 @@ class CudaEvent final : public StreamEvent, public std::enable_shared_from_this<
   const int64_t number_;
 };
 
-// One stream. The device owns it. Thread-safe. If the device has failed, nothing here throws: events then carry the
-// device's error.
+// One stream. The device owns it. Thread-safe. The driver's stream, and with it the card's context, is made at the
+// first use. If that is not possible, handle() and Wait throw. If the device fails later, nothing here throws: events
+// then carry the device's error.
 class CudaStream final : public Stream {
  public:
   // `name` is the name of the stream, and of its thread, in debuggers.
@@ -50,18 +53,23 @@ class CudaStream final : public Stream {
 
   std::shared_ptr<StreamEvent> Record() override;
   void Wait(const std::shared_ptr<StreamEvent>& event) override;
-  StreamHandle handle() const { return handle_; }
+  // Returns the driver's stream. Throws the driver's error if it cannot be made, and FailedPreconditionError in a child
+  // that was forked after the first use of a card (UseCards).
+  StreamHandle handle() const;
 
   // Sets a function that each later Record calls first. It may enqueue work on the stream. What it returns, if not
-  // empty, becomes the first callback of the new event. Requires: no other thread uses the stream yet.
+  // empty, is for work that it has enqueued, and becomes the first callback of the new event. Requires: no other thread
+  // uses the stream yet.
   using BeforeRecord = std::function<StreamEvent::Callback()>;
   void SetBeforeRecord(BeforeRecord before) { before_record_ = std::move(before); }
 
  private:
   Driver& driver_;
   const int card_;
-  const StreamHandle handle_;
+  const std::string name_;
   const std::shared_ptr<StreamState> state_;
+  mutable Mutex make_mu_;
+  mutable std::atomic<void*> native_{nullptr};  // null: not made yet
   BeforeRecord before_record_;
 };
 

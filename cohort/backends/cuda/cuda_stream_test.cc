@@ -22,6 +22,8 @@ std::chrono::steady_clock::time_point Later() { return std::chrono::steady_clock
 
 class CudaStreamTest : public ::testing::Test {
  protected:
+  CudaStreamTest() { stream_.handle(); }  // the stream has been used
+
   FakeDriver driver_;
   CudaStream stream_{driver_, 0, "test"};
 };
@@ -39,6 +41,21 @@ TEST_F(CudaStreamTest, AnEventIsReachedAfterTheWorkBeforeIt) {
   EXPECT_TRUE(event->Synchronize(Later()).ok());
   EXPECT_TRUE(event->reached());
   EXPECT_EQ(value, 0x01010101);
+}
+
+TEST_F(CudaStreamTest, AStreamThatWasNotUsedNeedsNoCard) {
+  FakeDriver driver;
+  {
+    CudaStream stream(driver, 0, "unused");
+    const auto event = stream.Record();
+    EXPECT_TRUE(event->reached());
+    bool called = false;
+    event->OnReady([&](const Status& status) { called = status.ok(); });
+    EXPECT_TRUE(called);
+    EXPECT_TRUE(event->Synchronize(Later()).ok());
+    stream_.Wait(event);
+  }
+  EXPECT_FALSE(driver.control().has_context(0));
 }
 
 TEST_F(CudaStreamTest, AStreamWaitsForAnEventOfAnother) {
@@ -133,6 +150,7 @@ TEST_F(CudaStreamTest, AnEventOutlivesItsStream) {
   std::shared_ptr<StreamEvent> event;
   {
     CudaStream shorter(driver_, 0, "short");
+    shorter.handle();
     event = shorter.Record();
   }
   EXPECT_TRUE(event->reached());

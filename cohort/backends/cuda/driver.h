@@ -11,12 +11,14 @@
 
 namespace cohort::cuda {
 
-// Things that the driver has made, as it knows them. Only the driver that made one may use it.
+// Things that the driver has made, as it knows them, and their card. Only the driver that made one may use it.
 struct StreamHandle {
   void* native = nullptr;
+  int card = 0;
 };
 struct EventHandle {
   void* native = nullptr;
+  int card = 0;
 };
 struct GraphHandle {  // a captured graph that can be launched
   void* native = nullptr;
@@ -31,6 +33,7 @@ struct CardInfo {
   int minor = 0;
   int multiprocessors = 0;
   size_t shared_bytes_per_block = 0;  // the most dynamic shared memory of one block
+  std::string problem;                // why this program cannot use the card; empty if it can
 };
 
 // How many blocks a launch has, how many threads a block, and how many bytes of dynamic shared memory a block.
@@ -50,9 +53,10 @@ struct KernelCode {
 };
 
 // One driver serves all devices of the process, and lives as long as it. Thread-safe. `card` is a number from 0 to
-// CardCount() - 1. Functions throw InternalError with the name and the text of the driver's error ("an illegal memory
-// access was encountered"), unless their comment says something else. After work on a stream has
-// failed, all later calls on the card throw its error.
+// CardCount() - 1. CardCount and Card use no card; the first call of another function with a card makes a context on
+// it, which takes some hundred MB of its memory. Functions throw InternalError with the name and the text of the
+// driver's error ("an illegal memory access was encountered"), unless their comment says something else. After work on
+// a stream has failed, all later calls on the card throw its error.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -69,9 +73,10 @@ class Driver {
   // Returns device memory, aligned to 256 bytes, or null if the card has not enough. `bytes` is not 0.
   virtual void* Allocate(int card, size_t bytes) = 0;
   virtual void Free(int card, void* data) = 0;
-  // Returns host memory that the card copies from and to without a stop, or null if there is not enough.
-  virtual void* AllocatePinned(size_t bytes) = 0;
-  virtual void FreePinned(void* data) = 0;
+  // Returns host memory that all cards copy from and to without a stop, or null if there is not enough. `card` is one
+  // that the process uses anyway: the driver asks it for the memory.
+  virtual void* AllocatePinned(int card, size_t bytes) = 0;
+  virtual void FreePinned(int card, void* data) = 0;
 
   // Makes a stream that does not wait for the default stream.
   virtual StreamHandle MakeStream(int card, const std::string& name) = 0;

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/kernels/error_values.cu.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -17,8 +19,9 @@
 namespace cohort::cuda {
 namespace {
 
-constexpr size_t kWordsOfChunk = 256;
-constexpr int kWordsRead = 2;  // the word, and the value at its position
+constexpr size_t kErrorsOfChunk = 256;
+constexpr size_t kWordsOfError = 2;  // the word, and the value behind it
+constexpr size_t kChunkBytes = kErrorsOfChunk * kWordsOfError * sizeof(ErrorWord);
 
 StepError& ErrorOf(const KernelContext& ctx) {
   if (ctx.step().error != nullptr) return *ctx.step().error;
@@ -30,11 +33,12 @@ StepError& ErrorOf(const KernelContext& ctx) {
 
 class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(Driver& driver, int card, StreamHandle stream) : driver_(driver), card_(card), stream_(stream) {}
+  Impl(Driver& driver, int card, const CudaStream& stream) : driver_(driver), card_(card), stream_(stream) {}
   ~Impl() {
+    if (IsForkedFromUser()) return;
     try {
       for (uint64_t* chunk : word_chunks_) driver_.Free(card_, chunk);
-      for (uint64_t* chunk : pinned_chunks_) driver_.FreePinned(chunk);
+      for (uint64_t* chunk : pinned_chunks_) driver_.FreePinned(card_, chunk);
     } catch (const Error&) {
       // The card has failed.
     }
@@ -46,17 +50,23 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     return entry == nullptr ? nullptr : entry->word;
   }
 
-  Check Announce(const KernelContext& ctx, const Tensor* values, DescribeValue describe) {
+  Check Announce(const KernelContext& ctx, Describe describe) {
     StepError& error = ErrorOf(ctx);
     std::string where = ctx.Describe();
     MutexLock lock(mu_);
+    // Memory is taken here, where a kernel can throw, and not when an event is recorded.
+    uint64_t* const pinned = TakePinned();
     Entry* entry = Find(ctx);
-    if (entry == nullptr) entry = Make(error, ctx.step().step_id);
+    try {
+      if (entry == nullptr) entry = Make(error, ctx.step().step_id);
+    } catch (...) {
+      free_pinned_.push_back(pinned);
+      throw;
+    }
+    entry->pinned.push_back(pinned);
     entry->checks.push_back({std::move(describe), std::move(where), entry->updates});
-    const auto number = static_cast<uint32_t>(entry->checks.size());
-    if (values != nullptr) entry->new_values.emplace_back(number, *values);
     ++entry->open;
-    return {entry->word, number};
+    return {entry->word, static_cast<uint32_t>(entry->checks.size())};
   }
 
   void Follow(const KernelContext& ctx) {
@@ -87,7 +97,6 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   StreamEvent::Callback BeforeRecord() {
-    std::vector<Tensor> held;  // memory of values is freed after the lock
     std::vector<Reading> readings;
     MutexLock lock(mu_);
     for (StepError* error : dirty_) {
@@ -96,9 +105,10 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
       Entry& entry = found->second;
       entry.dirty = false;
       ++entry.readings;
-      Reading reading{error, entry.serial, TakePinned(), entry.updates};
-      Fetch(entry, reading.pinned, &held);
-      readings.push_back(reading);
+      uint64_t* const pinned = entry.pinned.back();
+      entry.pinned.pop_back();
+      LaunchFetchError(driver_, stream_.handle(), entry.word, pinned);
+      readings.push_back({error, entry.serial, pinned, entry.updates});
     }
     dirty_.clear();
     if (readings.empty()) return {};
@@ -109,7 +119,7 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   struct CheckOfStep {
-    DescribeValue describe;
+    Describe describe;
     std::string where;
     int64_t updates_before;  // how many updates stood on the stream before the check
   };
@@ -118,12 +128,12 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     int64_t step_id = 0;
     ErrorWord* word = nullptr;
     std::deque<CheckOfStep> checks;
-    std::vector<std::pair<uint32_t, Tensor>> new_values;  // of checks that no kernel has fetched yet
-    int64_t updates = 0;                                  // enqueued since the entry was made
-    int64_t counted = 0;                                  // of these: StepError knows them
-    int open = 0;                                         // checks whose kernels are not enqueued yet
-    int readings = 0;                                     // on their way
-    bool dirty = false;                                   // a check was enqueued since the last reading
+    std::vector<uint64_t*> pinned;  // for readings: at least one for each check that was not read yet
+    int64_t updates = 0;            // enqueued since the entry was made
+    int64_t counted = 0;            // of these: StepError knows them
+    int open = 0;                   // checks whose kernels are not enqueued yet
+    int readings = 0;               // on their way
+    bool dirty = false;             // a check was enqueued since the last reading
     bool failed = false;
   };
   struct Reading {
@@ -151,51 +161,43 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
   }
   void Remove(std::map<StepError*, Entry>::iterator at) COHORT_REQUIRES(mu_) {
     free_words_.push_back(at->second.word);
+    free_pinned_.insert(free_pinned_.end(), at->second.pinned.begin(), at->second.pinned.end());
     std::erase(dirty_, at->first);
     entries_.erase(at);
   }
 
   ErrorWord* TakeWord() COHORT_REQUIRES(mu_) {
     if (free_words_.empty()) {
-      auto* chunk = static_cast<uint64_t*>(driver_.Allocate(card_, kWordsOfChunk * sizeof(uint64_t)));
-      if (chunk == nullptr)
-        throw ResourceExhaustedError("[cuda] expected 2 KiB of the card's memory for errors; got none");
+      auto* chunk = static_cast<uint64_t*>(driver_.Allocate(card_, kChunkBytes));
+      if (chunk == nullptr) {
+        throw ResourceExhaustedError(
+            StrCat("[cuda] expected ", kChunkBytes, " bytes of the memory of card ", card_,
+                   " for the errors of steps; got none: end other programs on the card, or set "
+                   "a memory limit that leaves some memory"));
+      }
       word_chunks_.push_back(chunk);
-      for (size_t i = 0; i < kWordsOfChunk; ++i) free_words_.push_back(chunk + i);
+      for (size_t i = 0; i < kErrorsOfChunk; ++i) free_words_.push_back(chunk + i * kWordsOfError);
     }
     ErrorWord* word = free_words_.back();
-    driver_.FillAsync(word, 0, sizeof(ErrorWord), stream_);
+    driver_.FillAsync(word, 0, sizeof(ErrorWord) * kWordsOfError, stream_.handle());
     free_words_.pop_back();
     return word;
   }
   uint64_t* TakePinned() COHORT_REQUIRES(mu_) {
     if (free_pinned_.empty()) {
-      auto* chunk = static_cast<uint64_t*>(driver_.AllocatePinned(kWordsOfChunk * sizeof(uint64_t) * kWordsRead));
-      if (chunk == nullptr) throw ResourceExhaustedError("[cuda] expected 4 KiB of pinned memory for errors; got none");
+      auto* chunk = static_cast<uint64_t*>(driver_.AllocatePinned(card_, kChunkBytes));
+      if (chunk == nullptr) {
+        throw ResourceExhaustedError(
+            StrCat("[cuda] expected ", kChunkBytes,
+                   " bytes of pinned host memory for the errors of steps; got none: free memory of this machine"));
+      }
       pinned_chunks_.push_back(chunk);
-      for (size_t i = 0; i < kWordsOfChunk; ++i) free_pinned_.push_back(chunk + i * kWordsRead);
+      for (size_t i = 0; i < kErrorsOfChunk; ++i) free_pinned_.push_back(chunk + i * kWordsOfError);
     }
     uint64_t* pinned = free_pinned_.back();
     free_pinned_.pop_back();
     pinned[0] = pinned[1] = 0;
     return pinned;
-  }
-
-  // Enqueues that the word, and the value at which a check has failed, are copied.
-  void Fetch(Entry& entry, uint64_t* pinned, std::vector<Tensor>* held) COHORT_REQUIRES(mu_) {
-    CheckedValues checked;
-    const auto launch = [&] {
-      LaunchFetchError(driver_, stream_, entry.word, checked, pinned);
-      checked.count = 0;
-    };
-    for (auto& [number, values] : entry.new_values) {
-      if (checked.count == CheckedValues::kMost) launch();
-      checked.values[checked.count++] = {number, values.dtype() == DType::kInt64, values.raw_data(),
-                                         values.num_elements()};
-      held->push_back(std::move(values));
-    }
-    launch();
-    entry.new_values.clear();
   }
 
   // Takes the outcome of the checks that stood before the reading.
@@ -229,7 +231,7 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
 
   Driver& driver_;
   const int card_;
-  const StreamHandle stream_;
+  const CudaStream& stream_;
   Mutex mu_;
   int64_t last_serial_ COHORT_GUARDED_BY(mu_) = 0;
   std::map<StepError*, Entry> entries_ COHORT_GUARDED_BY(mu_);
@@ -240,21 +242,26 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
   std::vector<uint64_t*> pinned_chunks_ COHORT_GUARDED_BY(mu_);
 };
 
-ErrorWords::ErrorWords(Driver& driver, int card, StreamHandle stream)
+ErrorWords::ErrorWords(Driver& driver, int card, const CudaStream& stream)
     : impl_(std::make_shared<Impl>(driver, card, stream)) {}
 ErrorWords::~ErrorWords() = default;
 
-const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) { return impl_->WordOf(ctx); }
+const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) {
+  const CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->WordOf(ctx) : recording->word();
+}
 ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe) {
-  return impl_->Announce(ctx, nullptr,
-                         [describe = std::move(describe)](int64_t position, int64_t) { return describe(position); });
+  CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->Announce(ctx, std::move(describe))
+                              : recording->Announce(ctx, std::move(describe));
 }
-ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, const Tensor& values, DescribeValue describe) {
-  return impl_->Announce(ctx, &values, std::move(describe));
+void ErrorWords::Follow(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->Follow(ctx);
 }
-void ErrorWords::Follow(const KernelContext& ctx) { impl_->Follow(ctx); }
-bool ErrorWords::MayRun(const KernelContext& ctx) { return impl_->MayRun(ctx); }
-void ErrorWords::CountUpdate(const KernelContext& ctx) { impl_->CountUpdate(ctx); }
+bool ErrorWords::MayRun(const KernelContext& ctx) { return CudaRecording::Current() != nullptr || impl_->MayRun(ctx); }
+void ErrorWords::CountUpdate(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->CountUpdate(ctx);
+}
 StreamEvent::Callback ErrorWords::BeforeRecord() { return impl_->BeforeRecord(); }
 
 }  // namespace cohort::cuda

@@ -5,15 +5,16 @@
 #include <functional>
 #include <memory>
 
+#include "cohort/backends/cuda/cuda_stream.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/device/kernel.h"
 #include "cohort/device/stream.h"
 
 namespace cohort::cuda {
 
-// A word in device memory. 0: no error. A kernel that finds a bad value sets it once, with AtomicCompareAndSet from 0,
-// to Encode(check, position): which check of the step failed, and where. A kernel that updates variables reads the word
-// first and keeps the old values if it is not 0.
+// A word in device memory. 0: no error. A kernel that finds a bad value sets it (dialect/report.h) to
+// EncodeError(check, position): which check of the step failed, and where. The word behind it then has the bad value. A
+// kernel that updates variables reads the word first and keeps the old values if it is not 0.
 using ErrorWord = uint64_t;
 
 inline constexpr int kErrorPositionBits = 40;
@@ -28,12 +29,14 @@ constexpr ErrorWord EncodeError(uint32_t check, int64_t position) {
 // the words are read back when an event is recorded, and before callbacks of that event and of later ones are called;
 // the event at the end of a step is one of them. Thread-safe.
 //
+// While the calling thread records a step (recording/cuda_recording.h), the word and the checks are the recording's.
+//
 // It also counts updates for the step's StepError. Updates behind a check that may still fail are counted when the word
 // has been read back: then it is known which of them were applied.
 class ErrorWords {
  public:
-  // `stream` is the compute stream.
-  ErrorWords(Driver& driver, int card, StreamHandle stream);
+  // `stream` is the compute stream. Uses no card.
+  ErrorWords(Driver& driver, int card, const CudaStream& stream);
   // Requires: the stream has run all its work.
   ~ErrorWords();
   ErrorWords(const ErrorWords&) = delete;
@@ -43,19 +46,16 @@ class ErrorWords {
   // the step has been announced whose outcome is still unknown: then updates need not look.
   const ErrorWord* WordOf(const KernelContext& ctx);
 
-  // Announces a check. Returns the word and the number of the check for EncodeError. Call it before the kernel's work
-  // is enqueued, on the thread that enqueues it. `describe` makes the error from the position. It runs on the host, in
-  // a callback of an event, so it must not call the device. Throws InternalError if the step keeps no errors.
+  // Announces a check. Returns the word and the number of the check for ReportError. Call it before the kernel's work
+  // is enqueued, on the thread that enqueues it. `describe` makes the error from the position and the value that the
+  // kernel has reported. It runs on the host, in a callback of an event, so it must not call the device. Throws
+  // InternalError if the step keeps no errors, and ResourceExhaustedError if there is no memory for the word.
   struct Check {
     ErrorWord* word;
     uint32_t number;
   };
-  using Describe = std::function<Status(int64_t position)>;
+  using Describe = std::function<Status(int64_t position, int64_t value)>;
   Check Announce(const KernelContext& ctx, Describe describe);
-  // As above, for a check of the elements of `values`, which has dtype int32 or int64 and lies in the device's memory.
-  // The error is also made from the element at the position.
-  using DescribeValue = std::function<Status(int64_t position, int64_t value)>;
-  Check Announce(const KernelContext& ctx, const Tensor& values, DescribeValue describe);
   // Call it after the kernel that checks was enqueued, once for each call of Announce. Only then is the word read back.
   void Follow(const KernelContext& ctx);
 

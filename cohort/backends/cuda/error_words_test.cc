@@ -44,7 +44,7 @@ class ErrorWordsTest : public ::testing::Test {
   }
   ErrorWords& words() { return device_->error_words(); }
   void Check(Step& step, const Tensor& values) {
-    const ErrorWords::Check check = words().Announce(step.ctx, values, [](int64_t position, int64_t value) {
+    const ErrorWords::Check check = words().Announce(step.ctx, [](int64_t position, int64_t value) {
       return Status(Code::kInvalidArgument, StrCat("element ", position, " is ", value));
     });
     LaunchValueCheck(driver_, device_->compute_stream()->handle(), ValueCheck::kNotNegative, ElementType::kInt64,
@@ -78,6 +78,38 @@ TEST_F(ErrorWordsTest, ABadValueBecomesTheErrorOfTheStepBeforeItsLastEventIsReac
     ASSERT_THAT(step.error.status().message(), HasSubstr("element 2 is -7\n  [[Placeholder"));
     ASSERT_EQ(words().WordOf(step.ctx), nullptr);  // the outcome is known
   }
+}
+
+// A value in memory that a plan gives to later work of the step.
+TEST_F(ErrorWordsTest, TheValueIsTheOneThatWasCheckedAlsoIfLaterWorkOverwritesIt) {
+  Step step(*device_, node_, 1);
+  Tensor bad = Bad();
+  Check(step, bad);
+  driver_.FillAsync(bad.raw_data(), 0x11, bad.bytes(), device_->compute_stream()->handle());
+  device_->Synchronize();
+  EXPECT_THAT(step.error.status().message(), HasSubstr("element 2 is -7"));
+}
+
+TEST_F(ErrorWordsTest, WithoutPinnedMemoryTheCheckFailsAndTheNextOneDoesNot) {
+  Step step(*device_, node_, 1);
+  const Tensor good = Good();
+  driver_.control().FailPinnedAllocation(1);
+  EXPECT_THAT(MessageOf<ResourceExhaustedError>([&] { Check(step, good); }), HasSubstr("pinned host memory"));
+  device_->Synchronize();
+  Step next(*device_, node_, 2);
+  Check(next, Bad());
+  device_->Synchronize();
+  EXPECT_EQ(next.error.status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(ErrorWordsTest, WithoutMemoryOfTheCardTheCheckFailsAndTheNextOneDoesNot) {
+  const Tensor good = Good();
+  Step step(*device_, node_, 1);
+  driver_.control().FailAllocation(1);
+  EXPECT_THAT(MessageOf<ResourceExhaustedError>([&] { Check(step, good); }), HasSubstr("memory of card 0"));
+  Check(step, Bad());
+  device_->Synchronize();
+  EXPECT_EQ(step.error.status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(ErrorWordsTest, OnlyTheUpdatesBeforeTheFailedCheckCount) {
@@ -128,7 +160,7 @@ TEST_F(ErrorWordsTest, StepsHaveWordsOfTheirOwn) {
   Step two(*device_, node_, 2);
   const Tensor bad = Bad();
   const ErrorWords::Check announced =
-      words().Announce(two.ctx, [](int64_t) { return Status(Code::kOutOfRange, "of the second"); });
+      words().Announce(two.ctx, [](int64_t, int64_t) { return Status(Code::kOutOfRange, "of the second"); });
   Check(one, Good());
   device_->Synchronize();  // the end of the first step
   LaunchValueCheck(driver_, device_->compute_stream()->handle(), ValueCheck::kNotNegative, ElementType::kInt64,

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/core/error.h"
 
 namespace cohort::cuda {
@@ -43,16 +44,18 @@ std::shared_ptr<PinnedPool> PinnedPool::Of(Driver& driver) {
 }
 
 PinnedPool::~PinnedPool() {
-  for (const auto& [data, capacity] : blocks_) {
+  if (IsForkedFromUser()) return;  // the memory is the parent's
+  for (const auto& [data, block] : blocks_) {
     try {
-      driver_.FreePinned(const_cast<void*>(data));
+      driver_.FreePinned(block.card, const_cast<void*>(data));
     } catch (const Error&) {
       return;  // the card has failed
     }
   }
 }
 
-void* PinnedPool::Take(size_t bytes, size_t* capacity) {
+void* PinnedPool::Take(int card, size_t bytes, size_t* capacity) {
+  UseCards();
   *capacity = std::bit_ceil(std::max(bytes, kSmallestBlock));
   MutexLock lock(mu_);
   std::vector<void*>& blocks = free_[*capacity];
@@ -62,9 +65,9 @@ void* PinnedPool::Take(size_t bytes, size_t* capacity) {
     return data;
   }
   if (*capacity > kMostBytes - std::min(kMostBytes, bytes_)) return nullptr;
-  void* data = driver_.AllocatePinned(*capacity);
+  void* data = driver_.AllocatePinned(card, *capacity);
   if (data == nullptr) return nullptr;
-  blocks_[data] = *capacity;
+  blocks_[data] = {*capacity, card};
   bytes_ += *capacity;
   return data;
 }
@@ -74,24 +77,25 @@ void PinnedPool::Give(void* data, size_t capacity) {
   free_[capacity].push_back(data);
 }
 
-Tensor PinnedPool::NewTensor(DType dtype, const Shape& shape) {
+Tensor PinnedPool::NewTensor(int card, DType dtype, const Shape& shape) {
   const size_t bytes = static_cast<size_t>(shape.num_elements()) * DTypeSize(dtype);
   size_t capacity = 0;
-  void* data = bytes == 0 ? nullptr : Take(bytes, &capacity);
+  void* data = bytes == 0 ? nullptr : Take(card, bytes, &capacity);
   if (data == nullptr) return Tensor(dtype, shape);
   return Tensor(dtype, shape, BufferPtr::Adopt(new PinnedBuffer(shared_from_this(), data, capacity, bytes)), 0);
 }
 
-Tensor PinnedPool::Pinned(const Tensor& value) {
-  {
-    MutexLock lock(mu_);
-    const auto after = blocks_.upper_bound(value.raw_data());
-    if (after != blocks_.begin()) {
-      const auto& [data, capacity] = *std::prev(after);
-      if (static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + capacity) return value;
-    }
-  }
-  Tensor copy = NewTensor(value.dtype(), value.shape());
+bool PinnedPool::Has(const Tensor& value) const {
+  MutexLock lock(mu_);
+  const auto after = blocks_.upper_bound(value.raw_data());
+  if (after == blocks_.begin()) return false;
+  const auto& [data, block] = *std::prev(after);
+  return static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + block.capacity;
+}
+
+Tensor PinnedPool::Pinned(int card, const Tensor& value) {
+  if (Has(value)) return value;
+  Tensor copy = NewTensor(card, value.dtype(), value.shape());
   if (value.bytes() > 0) std::memcpy(copy.raw_data(), value.raw_data(), value.bytes());
   return copy;
 }

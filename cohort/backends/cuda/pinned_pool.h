@@ -22,10 +22,12 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 
   // Returns a tensor in host memory for a copy from the card. Its bytes are pinned, unless the driver has no more
   // pinned memory or the pool has lent kMostBytes.
-  Tensor NewTensor(DType dtype, const Shape& shape);
+  Tensor NewTensor(int card, DType dtype, const Shape& shape);
   // Returns `value` if it lies in memory of this pool, else a copy of it that does, as far as there is pinned memory.
   // The caller holds the result until the card has read it.
-  Tensor Pinned(const Tensor& value);
+  Tensor Pinned(int card, const Tensor& value);
+  // Returns whether `value` lies in memory of this pool.
+  bool Has(const Tensor& value) const;
 
   static constexpr size_t kMostBytes = size_t{1} << 30;  // lent and kept
   size_t bytes() const;                                  // lent and kept now
@@ -33,13 +35,17 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  private:
   class PinnedBuffer;
   // Returns null if there is none.
-  void* Take(size_t bytes, size_t* capacity);
+  void* Take(int card, size_t bytes, size_t* capacity);
   void Give(void* data, size_t capacity);
 
   Driver& driver_;
   mutable Mutex mu_;
   std::map<size_t, std::vector<void*>> free_ COHORT_GUARDED_BY(mu_);  // by capacity
-  std::map<const void*, size_t> blocks_ COHORT_GUARDED_BY(mu_);       // all, by address
+  struct Block {
+    size_t capacity;
+    int card;  // that was asked for it; all cards may use it
+  };
+  std::map<const void*, Block> blocks_ COHORT_GUARDED_BY(mu_);  // all, by address
   size_t bytes_ COHORT_GUARDED_BY(mu_) = 0;
 };
 

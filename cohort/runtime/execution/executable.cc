@@ -129,6 +129,7 @@ void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Exe
                id, " has ", executors_.size(), " partitions, ", edges_.size(), " edges, ", num_args_,
                " fed values and ", num_rets_, " results"));
   }
+  for (const auto& executor : executors_) executor->device().CheckProcess();
   Step* step = nullptr;  // steps_ holds it until its end
   Status cancelled;
   {

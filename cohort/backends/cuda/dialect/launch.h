@@ -131,6 +131,21 @@ COHORT_KERNEL uint64_t AtomicCompareAndSet(uint64_t* to, uint64_t expected, uint
   return expected;
 #endif
 }
+// Sets *to, which other threads may set or read at the same time.
+COHORT_KERNEL void AtomicSet(uint64_t* to, uint64_t value) {
+#ifdef __CUDA_ARCH__
+  atomicExch(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+#endif
+}
+// Orders what this thread has written or read before and what it writes or reads afterwards, for all threads of the
+// card. On the host all threads of a launch run on one thread, which needs no order.
+COHORT_KERNEL void Fence() {
+#ifdef __CUDA_ARCH__
+  __threadfence();
+#endif
+}
 
 template <typename K, typename = void>
 struct WaitsOf : std::false_type {};

@@ -72,6 +72,8 @@ struct FakeCardState {
   CondVar changed;
   bool held COHORT_GUARDED_BY(mu) = false;
   bool failed COHORT_GUARDED_BY(mu) = false;
+  bool has_context COHORT_GUARDED_BY(mu) = false;
+  CardFault fault COHORT_GUARDED_BY(mu) = CardFault::kOther;
   int64_t work_left COHORT_GUARDED_BY(mu) = 0;
   size_t used COHORT_GUARDED_BY(mu) = 0;
   std::map<void*, size_t> blocks COHORT_GUARDED_BY(mu);
@@ -216,9 +218,26 @@ FakeDriver::~FakeDriver() {
   for (const auto& [data, bytes] : pinned_) DeleteMemory(data);
 }
 
-void FakeDriver::CheckCard(const CardState& card) {
-  MutexLock lock(card.mu);
-  if (card.failed) throw InternalError("[cuda] an illegal memory access was encountered (700, on the fake driver)");
+void FakeDriver::CheckCard(int card) const {
+  const CardState& state = State(card);
+  MutexLock lock(state.mu);
+  if (!state.failed) return;
+  CardError(CardFault::kBroken, "the fake driver", card, "an illegal memory access was encountered (700)")
+      .ThrowIfError();
+}
+
+void FakeDriver::NeedContext(int card, const char* call) {
+  CheckCard(card);
+  CardState& state = State(card);
+  MutexLock lock(state.mu);
+  if (!state.has_context && state.fault == CardFault::kOutOfMemory) {
+    CardError(state.fault, call, card, "out of memory (2, on the fake driver)").ThrowIfError();
+  }
+  if (!state.has_context && state.fault == CardFault::kNotAvailable) {
+    CardError(state.fault, call, card, "CUDA-capable device(s) is/are busy or unavailable (46, on the fake driver)")
+        .ThrowIfError();
+  }
+  state.has_context = true;
 }
 
 void FakeDriver::RefuseInCapture(const char* call) {
@@ -226,6 +245,10 @@ void FakeDriver::RefuseInCapture(const char* call) {
   static_cast<Queue*>(captured_stream)->MakeInvalid(call);
   throw FailedPreconditionError(
       StrCat("[cuda] operation not permitted when stream is capturing (900, on the fake driver): ", call));
+}
+
+void FakeDriver::RefuseIfWanted(Queue& queue) {
+  if (queue.capturing() && ComesToZero(control_.captures_left_)) RefuseInCapture("work that the test refuses");
 }
 
 CardInfo FakeDriver::Card(int card) {
@@ -237,10 +260,22 @@ CardInfo FakeDriver::Card(int card) {
   info.major = 9;
   info.multiprocessors = kMultiprocessors;
   info.shared_bytes_per_block = kSharedBytes;
+  if (const auto problem = options_.problems.find(card); problem != options_.problems.end()) {
+    info.problem = problem->second;
+  }
   return info;
 }
 
-size_t FakeDriver::FreeBytes(int card) { return options_.memory_bytes - control_.bytes_allocated(card); }
+size_t FakeDriver::FreeBytes(int card) {
+  NeedContext(card, "FreeBytes");
+  return options_.memory_bytes - control_.bytes_allocated(card);
+}
+
+bool FakeControl::has_context(int card) const {
+  const FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  return state.has_context;
+}
 
 size_t FakeControl::bytes_allocated(int card) const {
   const FakeCardState& state = State(card);
@@ -250,9 +285,12 @@ size_t FakeControl::bytes_allocated(int card) const {
 
 void* FakeDriver::Allocate(int card, size_t bytes) {
   RefuseInCapture("Allocate");
+  NeedContext(card, "Allocate");
   CardState& state = State(card);
-  CheckCard(state);
-  if (ComesToZero(control_.allocations_left_)) return nullptr;
+  if (control_.allocations_left_ > 0 ? ComesToZero(control_.allocations_left_) : control_.failing_allocations_ > 0) {
+    --control_.failing_allocations_;
+    return nullptr;
+  }
   MutexLock lock(state.mu);
   if (bytes > options_.memory_bytes - state.used) return nullptr;
   void* data = NewMemory(bytes);
@@ -280,8 +318,9 @@ void FakeDriver::Free(int card, void* data) {
   DeleteMemory(data);
 }
 
-void* FakeDriver::AllocatePinned(size_t bytes) {
+void* FakeDriver::AllocatePinned(int card, size_t bytes) {
   RefuseInCapture("AllocatePinned");
+  NeedContext(card, "AllocatePinned");
   if (ComesToZero(control_.pinned_left_)) return nullptr;
   void* data = NewMemory(bytes);
   MutexLock lock(mu_);
@@ -289,7 +328,7 @@ void* FakeDriver::AllocatePinned(size_t bytes) {
   return data;
 }
 
-void FakeDriver::FreePinned(void* data) {
+void FakeDriver::FreePinned(int, void* data) {
   RefuseInCapture("FreePinned");
   MutexLock lock(mu_);
   if (pinned_.erase(data) == 0)
@@ -298,12 +337,12 @@ void FakeDriver::FreePinned(void* data) {
 }
 
 StreamHandle FakeDriver::MakeStream(int card, const std::string& name) {
+  NeedContext(card, "MakeStream");
   CardState& state = State(card);
-  CheckCard(state);
   auto* queue = new Queue(card, state, name, options_, next_seed_++);
   MutexLock lock(state.mu);
   state.streams.push_back(queue);
-  return {queue};
+  return {queue, card};
 }
 
 void FakeDriver::DestroyStream(int card, StreamHandle stream) {
@@ -316,8 +355,8 @@ void FakeDriver::DestroyStream(int card, StreamHandle stream) {
 }
 
 EventHandle FakeDriver::MakeEvent(int card) {
-  (void)State(card);
-  return {new Event{card, {}, {}, {}}};
+  NeedContext(card, "MakeEvent");
+  return {new Event{card, {}, {}, {}}, card};
 }
 
 void FakeDriver::DestroyEvent(int, EventHandle event) { delete static_cast<Event*>(event.native); }
@@ -325,7 +364,7 @@ void FakeDriver::DestroyEvent(int, EventHandle event) { delete static_cast<Event
 void FakeDriver::Record(EventHandle event, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   auto* target = static_cast<Event*>(event.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
   if (queue->capturing()) {
     MutexLock lock(target->mu);
     target->captured_by = queue;
@@ -343,7 +382,7 @@ void FakeDriver::Record(EventHandle event, StreamHandle stream) {
 void FakeDriver::Wait(StreamHandle stream, EventHandle event) {
   auto* queue = static_cast<Queue*>(stream.native);
   auto* of = static_cast<Event*>(event.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
   std::shared_ptr<Marker> marker;
   const void* captured_by = nullptr;
   {
@@ -373,7 +412,7 @@ Status FakeDriver::IsReached(EventHandle event, bool* reached) {
   *reached = marker == nullptr || marker->IsReached();
   if (!*reached) return {};
   try {
-    CheckCard(State(of->card));
+    CheckCard(of->card);
   } catch (...) {
     return Status::FromCurrentException();
   }
@@ -395,20 +434,31 @@ Status FakeDriver::Synchronize(EventHandle event) {
 
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
+  RefuseIfWanted(*queue);
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
 void FakeDriver::FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
+  RefuseIfWanted(*queue);
   if (bytes > 0) queue->Add([=] { std::memset(to, value, bytes); });
+}
+
+void FakeDriver::CheckHasCode(const KernelCode& code, int card) const {
+  const CardState& state = State(card);
+  MutexLock lock(state.mu);
+  if (state.fault != CardFault::kNoCode) return;
+  CardError(state.fault, StrCat("Launch of ", code.name), card,
+            "no kernel image is available for execution on the device (209, on the fake driver)")
+      .ThrowIfError();
 }
 
 void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
                         StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
   for (int axis = 0; axis < 3; ++axis) {
     constexpr uint32_t kMostBlocks = 65535;  // in the second and third direction
     if (size.blocks[axis] == 0 || size.threads[axis] == 0 || (axis > 0 && size.blocks[axis] > kMostBlocks)) {
@@ -423,6 +473,8 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
                                size.threads[0], " x ", size.threads[1], " x ", size.threads[2], " threads and ",
                                size.shared_bytes, " bytes"));
   }
+  CheckHasCode(code, queue->card());
+  RefuseIfWanted(*queue);
   ++control_.launches_;
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);
@@ -433,7 +485,7 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
 void FakeDriver::BeginCapture(StreamHandle stream) {
   RefuseInCapture("BeginCapture");
   auto* queue = static_cast<Queue*>(stream.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
   queue->Begin();
   captured_stream = queue;
 }
@@ -452,7 +504,7 @@ GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
 
 void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
-  CheckCard(State(queue->card()));
+  CheckCard(queue->card());
   ++control_.graph_launches_;
   // The pieces of work are copied, so that the graph can be destroyed while it runs, as on a card.
   queue->Add([pieces = static_cast<Graph*>(graph.native)->work] {
@@ -466,6 +518,12 @@ void FakeControl::FailWork(int card, int64_t n) {
   FakeCardState& state = State(card);
   MutexLock lock(state.mu);
   state.work_left = n;
+}
+
+void FakeControl::SetFault(int card, CardFault fault) {
+  FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  state.fault = fault;
 }
 
 void FakeControl::Hold(int card) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/core/mutex.h"
 
@@ -22,6 +23,7 @@ inline constexpr unsigned char kFakePoison = 0xff;
 struct FakeDriverOptions {
   int cards = 1;
   size_t memory_bytes = size_t{2} << 30;  // of each card
+  std::map<int, std::string> problems;    // CardInfo::problem of some cards
   // Before a piece of work, a stream waits with this probability for a time from 0 to longest_delay. All is drawn from
   // `seed`.
   uint64_t seed = 1;
@@ -40,9 +42,20 @@ class FakeControl {
   // The n-th piece of work that runs on the card from now on fails, as a kernel does that uses a wrong address. 1: the
   // next.
   void FailWork(int card, int64_t n);
-  // The n-th call of Allocate (of all cards), or of AllocatePinned, from now on returns null. 1: the next.
-  void FailAllocation(int64_t n) { allocations_left_ = n; }
+  // The n-th call of Allocate (of all cards) from now on, and the calls after it, `times` in all, return null. 1: the
+  // next. The allocator asks up to six times before it gives up.
+  void FailAllocation(int64_t n, int64_t times = 1) {
+    failing_allocations_ = times;
+    allocations_left_ = n;
+  }
+  // The n-th call of AllocatePinned from now on returns null. 1: the next.
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
+  // The n-th piece of work that is captured (on any stream) from now on is refused, and makes its capture invalid. 1:
+  // the next.
+  void FailCapture(int64_t n) { captures_left_ = n; }
+  // Makes calls fail from now on, until it is called with kOther: kOutOfMemory and kNotAvailable those that need a
+  // context of a card that has none, kNoCode launches.
+  void SetFault(int card, CardFault fault);
   // Makes the streams of a card stand still until Release is called.
   void Hold(int card);
   void Release(int card);
@@ -51,6 +64,8 @@ class FakeControl {
   int64_t graph_launches() const { return graph_launches_; }
   // Returns how many bytes Allocate has given and Free has not taken back.
   size_t bytes_allocated(int card) const;
+  // Returns whether the card has a context, which the first call makes that needs one.
+  bool has_context(int card) const;
 
  private:
   friend class FakeDriver;
@@ -60,7 +75,9 @@ class FakeControl {
   std::atomic<int64_t> launches_{0};
   std::atomic<int64_t> graph_launches_{0};
   std::atomic<int64_t> allocations_left_{0};
+  std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};
+  std::atomic<int64_t> captures_left_{0};
 };
 
 // A test owns it, or lets it live as long as the process. All streams must be destroyed before it. Thread-safe.
@@ -76,8 +93,8 @@ class FakeDriver final : public Driver {
   void* Allocate(int card, size_t bytes) override;
   // Waits until all streams of the card have run their work, as cudaFree does.
   void Free(int card, void* data) override;
-  void* AllocatePinned(size_t bytes) override;
-  void FreePinned(void* data) override;
+  void* AllocatePinned(int card, size_t bytes) override;
+  void FreePinned(int card, void* data) override;
   StreamHandle MakeStream(int card, const std::string& name) override;
   // Waits until the stream has run its work.
   void DestroyStream(int card, StreamHandle stream) override;
@@ -109,7 +126,12 @@ class FakeDriver final : public Driver {
 
   CardState& State(int card) const { return control_.State(card); }
   // Throws the card's error if it has failed.
-  static void CheckCard(const CardState& card);
+  void CheckCard(int card) const;
+  // Does the same, and makes the card's context if there is none. Throws if that is not possible.
+  void NeedContext(int card, const char* call);
+  void CheckHasCode(const KernelCode& code, int card) const;
+  // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
+  void RefuseIfWanted(Queue& queue);
   // Throws FailedPreconditionError, and makes the capture invalid, if the calling thread captures a stream.
   void RefuseInCapture(const char* call);
 

@@ -14,7 +14,9 @@ struct CheckValues {
 
   COHORT_KERNEL void operator()(const Thread& t) const {
     for (int64_t i = t.first(); i < n; i += t.step()) {
-      if (zero_is_bad ? values[i] == T(0) : values[i] < T(0)) ReportError(word, check, i);
+      if (zero_is_bad ? values[i] == T(0) : values[i] < T(0)) {
+        ReportError(word, check, i, [this](int64_t p) { return values[p]; });
+      }
     }
   }
 };

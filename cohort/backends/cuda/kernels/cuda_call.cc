@@ -15,7 +15,8 @@ bool IsObject(DType dtype) { return DTypeSize(dtype) == 0; }
 bool InputOnHost(const Node& node, int i) { return node.input_arg(i).host_memory || IsObject(node.input(i).dtype()); }
 bool OutputOnHost(const Node& node, int i) { return node.output_arg(i).host_memory || IsObject(node.output_dtype(i)); }
 
-CudaCall::CudaCall(KernelContext& ctx) : ctx_(ctx), device_(CudaDeviceOf(ctx)), owner_(ctx.node()) {
+CudaCall::CudaCall(KernelContext& ctx)
+    : ctx_(ctx), device_(CudaDeviceOf(ctx)), recording_(CudaRecording::Current()), owner_(ctx.node()) {
   const MemorySpace here = device_.memory().space();
   for (int i = 0; i < ctx.num_inputs(); ++i) {
     const bool wants_host = InputOnHost(ctx.node(), i);

@@ -182,8 +182,8 @@ TEST(UnalignedTest, OperandsMayBeginAtAnyElement) {
   FakeDriver& driver = RegisterFakeCuda();
   const StreamHandle stream = driver.MakeStream(0, "unaligned");
   const EventHandle done = driver.MakeEvent(0);
-  auto* x = static_cast<float*>(driver.AllocatePinned(4096));
-  auto* y = static_cast<float*>(driver.AllocatePinned(4096));
+  auto* x = static_cast<float*>(driver.AllocatePinned(0, 4096));
+  auto* y = static_cast<float*>(driver.AllocatePinned(0, 4096));
   for (int64_t at = 0; at < 5; ++at) {
     for (int64_t to = 0; to < 5; ++to) {
       for (int i = 0; i < 1024; ++i) {
@@ -204,8 +204,8 @@ TEST(UnalignedTest, OperandsMayBeginAtAnyElement) {
       ASSERT_TRUE(to == 0 || y[to - 1] == -1);
     }
   }
-  driver.FreePinned(x);
-  driver.FreePinned(y);
+  driver.FreePinned(0, x);
+  driver.FreePinned(0, y);
   driver.DestroyEvent(0, done);
   driver.DestroyStream(0, stream);
 }

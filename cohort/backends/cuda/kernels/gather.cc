@@ -8,6 +8,7 @@
 #include "cohort/backends/cuda/kernels/moves.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/register_moving.h"
+#include "cohort/backends/cuda/kernels/variable_update.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable_kernels.h"
@@ -59,11 +60,10 @@ class GatherKernel final : public OpKernel {
     const int batch = batch_dims_ < 0 ? batch_dims_ + x.rank() : batch_dims_;
     const GatherSizes s{p.Sub(0, batch).num_elements(), p.Sub(batch, axis).num_elements(), p.dim(axis),
                         p.Sub(axis + 1, p.rank()).num_elements(), x.Sub(batch, x.rank()).num_elements()};
-    const IndexReport report(
-        call, indices,
-        [shapes = StrCat("; indices have shape ", x, ", params ", p), dim = s.dim](int64_t position, int64_t index) {
-          return StrCat("indices[", position, "] = ", index, " is not in [0, ", dim, ")", shapes);
-        });
+    const IndexReport report(call, [shapes = StrCat("; indices have shape ", x, ", params ", p), dim = s.dim](
+                                       int64_t position, int64_t index) {
+      return StrCat("indices[", position, "] = ", index, " is not in [0, ", dim, ")", shapes);
+    });
     EnqueueGather(call, s, params, indices, out, report.check());
   }
 
@@ -76,7 +76,8 @@ void GatherFromVariable(KernelContext& ctx) {
   const CudaCall call(ctx);
   auto& variable = ResourceOf<VariableResource>(ctx.input(0));
   const Tensor& indices = ctx.input(1);
-  const Tensor value = variable.Read();  // held until the work is enqueued, so that no update goes before it in place
+  const Tensor value =
+      ReadValue(ctx, variable);  // held until the work is enqueued, so that no update goes before it in place
   CheckVariableDType(variable, ctx.node().output_dtype(0));
   if (value.shape().rank() < 1) {
     throw InvalidArgumentError(StrCat("[variable] expected a variable with rows of numbers; got '", variable.name(),
@@ -85,7 +86,7 @@ void GatherFromVariable(KernelContext& ctx) {
   const Shape row = value.shape().Sub(1, value.shape().rank());
   Tensor& out = ctx.AllocateOutput(0, indices.shape().Concat(row));
   const GatherSizes s{1, 1, value.shape().dim(0), row.num_elements(), indices.num_elements()};
-  const IndexReport report(call, indices, DescribeRow(variable, s.dim));
+  const IndexReport report(call, DescribeRow(variable, s.dim));
   EnqueueGather(call, s, value, indices, out, report.check());
 }
 

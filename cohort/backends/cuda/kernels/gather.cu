@@ -22,7 +22,7 @@ struct GatherPieces {
       const int64_t position = outer.Divide(block) * args.n + column;
       const int64_t row = static_cast<int64_t>(indices[position]);
       const bool good = row >= 0 && row < args.dim;
-      if (!good) ReportError(args.check.word, args.check.number, position);
+      if (!good) ReportError(args.check.word, args.check.number, position, [&](int64_t p) { return indices[p]; });
       static_cast<T*>(args.out)[i] =
           good ? static_cast<const T*>(args.params)[(block * args.dim + row) * args.inner + piece] : T();
     }
@@ -40,7 +40,9 @@ struct CheckIndices {
   COHORT_KERNEL void operator()(const Thread& t) const {
     for (int64_t i = t.first(); i < n; i += t.step()) {
       const int64_t index = static_cast<int64_t>(indices[i]);
-      if (index >= rows || (index < 0 && !negative_is_good)) ReportError(check.word, check.number, i);
+      if (index >= rows || (index < 0 && !negative_is_good)) {
+        ReportError(check.word, check.number, i, [this](int64_t p) { return indices[p]; });
+      }
     }
   }
 };

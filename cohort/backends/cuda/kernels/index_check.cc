@@ -7,9 +7,9 @@
 
 namespace cohort::cuda {
 
-IndexReport::IndexReport(const CudaCall& call, const Tensor& indices, DescribeIndex describe) : call_(call) {
+IndexReport::IndexReport(const CudaCall& call, DescribeIndex describe) : call_(call) {
   const ErrorWords::Check check = call.device().error_words().Announce(
-      call.ctx(), indices, [describe = std::move(describe)](int64_t position, int64_t index) {
+      call.ctx(), [describe = std::move(describe)](int64_t position, int64_t index) {
         return Status(Code::kInvalidArgument, describe(position, index));
       });
   check_ = {check.word, check.number};

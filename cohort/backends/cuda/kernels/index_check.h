@@ -16,11 +16,11 @@ namespace cohort::cuda {
 // Makes the message about a bad index from its position in the tensor of indices and its value.
 using DescribeIndex = std::function<std::string(int64_t position, int64_t index)>;
 
-// Announces a check of `indices` before the work that checks is enqueued. When the object ends, the work must be
+// Announces a check of indices before the work that checks is enqueued. When the object ends, the work must be
 // enqueued: the step then learns in time whether the check has failed. One call of a kernel owns it.
 class IndexReport {
  public:
-  IndexReport(const CudaCall& call, const Tensor& indices, DescribeIndex describe);
+  IndexReport(const CudaCall& call, DescribeIndex describe);
   ~IndexReport();
   IndexReport(const IndexReport&) = delete;
   IndexReport& operator=(const IndexReport&) = delete;

@@ -26,7 +26,7 @@ void SegmentSum(KernelContext& ctx) {
   const int64_t n = ids.num_elements();
   if (n == 0) return;
   const int64_t segments = out.shape().dim(0);
-  const IndexReport report(call, ids, [segments, shape = ids.shape()](int64_t position, int64_t id) {
+  const IndexReport report(call, [segments, shape = ids.shape()](int64_t position, int64_t id) {
     return StrCat("segment_ids[", position, "] = ", id, " is out of range [0, ", segments, "); segment_ids have shape ",
                   shape);
   });

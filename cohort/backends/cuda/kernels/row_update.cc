@@ -70,7 +70,7 @@ void UpdateRows(
   UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
     check(olds);
     const int64_t rows = CheckedRows(variables, olds);
-    const IndexReport report(call, indices, DescribeRow(*variables[0], rows));
+    const IndexReport report(call, DescribeRow(*variables[0], rows));
     LaunchIndexCheck(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(),
                      indices.num_elements(), rows, false, report.check());
     KeepOtherRows(call, olds, outs);

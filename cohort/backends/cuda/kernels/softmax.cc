@@ -51,7 +51,7 @@ class LossKernel final : public OpKernel {
     if (args.input.classes == 0) return WithoutClasses(call, loss);
     if (!sparse_) return LaunchDenseLoss(call.driver(), call.stream(), type_, args);
     ErrorWords& words = call.device().error_words();
-    const ErrorWords::Check check = words.Announce(ctx, labels, OutOfRange(args.input.classes));
+    const ErrorWords::Check check = words.Announce(ctx, OutOfRange(args.input.classes));
     LaunchSparseLoss(call.driver(), call.stream(), type_, labels.dtype() == DType::kInt64, args, check.word,
                      check.number);
     words.Follow(ctx);
@@ -65,7 +65,7 @@ class LossKernel final : public OpKernel {
                                       sparse_ ? "[batch]" : "[batch, classes]", "; got ", logits, " and ", labels));
   }
 
-  static ErrorWords::DescribeValue OutOfRange(int64_t classes) {
+  static ErrorWords::Describe OutOfRange(int64_t classes) {
     return [classes](int64_t position, int64_t label) {
       return Status(Code::kInvalidArgument,
                     StrCat("[kernels/softmax] Received a label value of ", label,

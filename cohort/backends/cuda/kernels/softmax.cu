@@ -154,7 +154,7 @@ struct SparseLossKernel {
     }
     if (part.first != 0 || (label >= 0 && label < classes)) return;
     loss[part.row] = static_cast<T>(kNan<W>);
-    ReportError(word, check, part.row);
+    ReportError(word, check, part.row, [this](int64_t p) { return labels[p]; });
   }
 };
 

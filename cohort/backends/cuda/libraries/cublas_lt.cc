@@ -12,6 +12,7 @@
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
+#include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -24,21 +25,6 @@ constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 // A program with more shapes than this makes plans anew.
 constexpr size_t kMostPlans = 4096;
-
-std::string VersionText(size_t version) {
-  return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
-}
-
-LibraryRequest Request() {
-  const std::string major = std::to_string(CUBLAS_VER_MAJOR);
-  return {"cuBLASLt " + major,
-          {"libcublasLt.so." + major, "libcublasLt.so", "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR - 1)},
-          [](const DynamicLibrary& library) -> std::string {
-            const auto version = library.Find<decltype(cublasLtGetVersion)>("cublasLtGetVersion");
-            if (version == nullptr) return "it has no function cublasLtGetVersion";
-            return version() / 10000 == CUBLAS_VER_MAJOR ? "" : "its version is " + VersionText(version());
-          }};
-}
 
 // The functions of the library that we call.
 struct Functions {
@@ -157,7 +143,7 @@ class CublasLt final : public Blas {
 
   // Makes the card the thread's current one, which the library's calls need.
   cublasLtHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
-    if (!functions_) functions_.emplace(DynamicLibrary::Open(Request(), CudaLibraryFolders()));
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(CublasLtRequest(CUBLAS_VER_MAJOR), CudaLibraryFolders()));
     if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
       throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
                                  cudaGetErrorName(error), ": ", cudaGetErrorString(error)));

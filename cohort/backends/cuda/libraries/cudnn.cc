@@ -14,6 +14,7 @@
 
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
+#include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -25,24 +26,6 @@ namespace {
 constexpr size_t kMuchWorkspace = size_t{512} << 20;
 // A program with more convolutions than this makes plans anew.
 constexpr size_t kMostPlans = 4096;
-
-std::string VersionText(size_t version) {
-  return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
-}
-
-LibraryRequest Request() {
-  return {StrCat("cuDNN ", CUDNN_MAJOR),
-          {StrCat("libcudnn.so.", CUDNN_MAJOR), "libcudnn.so", StrCat("libcudnn.so.", CUDNN_MAJOR + 1),
-           StrCat("libcudnn.so.", CUDNN_MAJOR - 1)},
-          [](const DynamicLibrary& library) -> std::string {
-            const auto version = library.Find<decltype(cudnnGetVersion)>("cudnnGetVersion");
-            if (version == nullptr) return "it has no function cudnnGetVersion";
-            if (version() / 10000 == CUDNN_MAJOR) return "";
-            // Before version 9 a number was 1000 times the major version.
-            return StrCat("its version is ", version() < 10000 ? StrCat(version() / 1000, ".", version() % 1000 / 100)
-                                                               : VersionText(version()));
-          }};
-}
 
 // The functions of the library that we call.
 struct Functions {
@@ -186,7 +169,7 @@ class Cudnn final : public Dnn {
 
   // Makes the card the thread's current one, which the library's calls need.
   cudnnHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
-    if (!functions_) functions_.emplace(DynamicLibrary::Open(Request(), CudaLibraryFolders()));
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(CudnnRequest(CUDNN_MAJOR), CudaLibraryFolders()));
     if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
       throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
                                  cudaGetErrorName(error), ": ", cudaGetErrorString(error)));

@@ -81,8 +81,10 @@ void* DynamicLibrary::FindAddress(const char* name) const {
 void* DynamicLibrary::Address(const char* name) const {
   void* address = FindAddress(name);
   if (address != nullptr) return address;
-  throw FailedPreconditionError(StrCat("[cuda/libraries] expected the function ", name, " in ", what_, "; got none in ",
-                                       path_, ": ", LoaderError()));
+  throw FailedPreconditionError(StrCat(
+      "[cuda/libraries] expected the function ", name, " in ", what_, "; got none in ", path_, ": ", LoaderError(),
+      "; install another release of the library, or set COHORT_CUDA_LIBRARY_PATH to the "
+      "folder of one"));
 }
 
 std::vector<std::string> CudaLibraryFolders() {

@@ -12,6 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/libraries/dnn.h"
+#include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
 
@@ -40,10 +43,10 @@ class DynamicLibraryTest : public ::testing::Test {
     fs::create_directories(folder_);
   }
   ~DynamicLibraryTest() override { fs::remove_all(folder_); }
-  // Makes the library of mathematical functions appear under another path.
-  void Put(const fs::path& path) {
+  // Makes a library appear under another path: that of the mathematical functions if none is named.
+  void Put(const fs::path& path, const std::string& library = PathOfLibm()) {
     fs::create_directories((folder_ / path).parent_path());
-    fs::create_symlink(PathOfLibm(), folder_ / path);
+    fs::create_symlink(library, folder_ / path);
   }
   std::string folder() const { return folder_.string(); }
 
@@ -101,6 +104,39 @@ TEST_F(DynamicLibraryTest, AnotherVersionIsPassedOverAndNamed) {
   Put("new/libfake.so.9");
   EXPECT_EQ(DynamicLibrary::Open(request, {folder() + "/old", folder() + "/new"}).path(),
             folder() + "/new/libfake.so.9");
+}
+
+// Returns the request with file names that no installed library has, so that the system's loader finds none.
+LibraryRequest WithOtherFiles(LibraryRequest request) {
+  for (std::string& file : request.files) file.insert(0, "stub_");
+  return request;
+}
+
+TEST_F(DynamicLibraryTest, LibrariesOfAnotherMajorVersionAreRefusedAndNamed) {
+  Put("old/stub_libcudnn.so.8", STUB_8907);
+  EXPECT_THAT(ErrorOf([&] { DynamicLibrary::Open(WithOtherFiles(CudnnRequest(9)), {folder() + "/old"}); }),
+              AllOf(HasSubstr("expected cuDNN 9"), HasSubstr("old/stub_libcudnn.so.8 (its version is 8.9.7)")));
+  Put("old/stub_libcublasLt.so.12", STUB_120100);
+  EXPECT_THAT(ErrorOf([&] { DynamicLibrary::Open(WithOtherFiles(CublasLtRequest(13)), {folder() + "/old"}); }),
+              AllOf(HasSubstr("expected cuBLASLt 13"), HasSubstr("stub_libcublasLt.so.12 (its version is 12.1.0)")));
+  Put("liar/stub_libcudnn.so.9", STUB_8907);  // the name says 9
+  Put("new/stub_libcudnn.so.9", STUB_90200);
+  EXPECT_EQ(DynamicLibrary::Open(WithOtherFiles(CudnnRequest(9)), {folder() + "/liar", folder() + "/new"}).path(),
+            folder() + "/new/stub_libcudnn.so.9");
+  Put("other/stub_libcudnn.so.9");  // another library
+  EXPECT_THAT(ErrorOf([&] { DynamicLibrary::Open(WithOtherFiles(CudnnRequest(9)), {folder() + "/other"}); }),
+              HasSubstr("other/stub_libcudnn.so.9 (it has no function cudnnGetVersion)"));
+}
+
+// What a step hears if its library lacks a function that we call.
+TEST_F(DynamicLibraryTest, ALibraryWithoutAnEntryPointIsNamedAtTheFirstCall) {
+  if (LookForDriverOfMachine() == DriverSigns::kNotBuilt) GTEST_SKIP() << "this build has no CUDA";
+  Put("libcudnn.so.9", STUB_90200);
+  const Variable path("COHORT_CUDA_LIBRARY_PATH", folder());
+  const std::unique_ptr<Dnn> dnn = MakeDnn();
+  EXPECT_THAT(ErrorOf([&] { dnn->WorkspaceBytes(0, ConvolutionPart::kOutput, DnnConvolution()); }),
+              AllOf(HasSubstr("FailedPrecondition"), HasSubstr("expected the function cudnn"), HasSubstr("in cuDNN 9"),
+                    HasSubstr(folder() + "/libcudnn.so.9"), HasSubstr("COHORT_CUDA_LIBRARY_PATH")));
 }
 
 TEST_F(DynamicLibraryTest, AFileThatIsNoLibraryIsNamed) {

@@ -1,0 +1,173 @@
+#include "cohort/backends/cuda/card_faults.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+constexpr const char* kOldestDriver = "580";
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, separator);) {
+    part.erase(0, part.find_first_not_of(" \t"));
+    part.erase(part.find_last_not_of(" \t") + 1);
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+const char* Advice(CardFault fault) {
+  switch (fault) {
+    case CardFault::kOutOfMemory:
+      return "; end other programs that use the card (nvidia-smi lists them), or let this one use another card "
+             "(CUDA_VISIBLE_DEVICES)";
+    case CardFault::kNoCode:
+      return "; this program has no code for this card: build it with -DCMAKE_CUDA_ARCHITECTURES=N, where N is the "
+             "card's compute capability without the point";
+    case CardFault::kNotAvailable:
+      return "; another process uses the card alone, or nobody may use it (nvidia-smi -q -d COMPUTE): end that "
+             "process, "
+             "or let this one use another card (CUDA_VISIBLE_DEVICES)";
+    case CardFault::kBroken:
+      return "; this process cannot use the card any more: start the program again, from its last checkpoint "
+             "(with CUDA_LAUNCH_BLOCKING=1 in its environment, the error names the node that fails)";
+    case CardFault::kOther: break;
+  }
+  return "";
+}
+
+Code CodeOf(CardFault fault) {
+  switch (fault) {
+    case CardFault::kOutOfMemory: return Code::kResourceExhausted;
+    case CardFault::kNoCode:
+    case CardFault::kNotAvailable: return Code::kFailedPrecondition;
+    default: return Code::kInternal;
+  }
+}
+
+std::string CudaVersion(int version) { return StrCat(version / 1000, ".", version % 1000 / 10); }
+
+// The process that has used cards first, and whether this one is a child of it.
+std::atomic<pid_t> first_user{0};
+std::atomic<bool> is_child{false};
+
+void AfterForkInChild() {
+  if (first_user.load() != 0) is_child.store(true);
+}
+
+}  // namespace
+
+Status CardError(CardFault fault, const std::string& call, int card, const std::string& text) {
+  return Status(CodeOf(fault), StrCat("[cuda] ", call, card < 0 ? std::string() : StrCat(" on card ", card), ": ", text,
+                                      Advice(fault)));
+}
+
+std::string ProblemOfDriver(const DriverFacts& facts) {
+  const std::string wanted = StrCat("expected NVIDIA's driver ", kOldestDriver, " or later");
+  if (!facts.exists) {
+    return StrCat(wanted, "; got none: this machine has no ", facts.looked_at, "; install it if the machine has a GPU");
+  }
+  const std::string version = facts.version.empty() ? "of unknown version" : facts.version;
+  if (facts.cuda == 0) {
+    return StrCat(wanted, "; got driver ", version,
+                  ", whose libcuda.so.1 cannot be opened; install the driver's library "
+                  "libcuda.so.1 of the same version, or give this container access to it");
+  }
+  if (facts.cuda < kOldestCuda) {
+    return StrCat(wanted, ", which has CUDA ", CudaVersion(kOldestCuda), "; got driver ", version, ", which has CUDA ",
+                  CudaVersion(facts.cuda), "; install a newer driver");
+  }
+  if (facts.cards > 0) return "";
+  if (HidesAllCards(facts.visible)) {
+    return StrCat("CUDA_VISIBLE_DEVICES is '", *facts.visible, "', which hides all cards");
+  }
+  if (facts.visible) {
+    return StrCat("expected CUDA_VISIBLE_DEVICES to list numbers or UUIDs of cards, with commas between them; got '",
+                  *facts.visible, "', of which the driver knows no card (", facts.listing,
+                  "); correct the variable (nvidia-smi -L lists the cards)");
+  }
+  return StrCat("expected at least one card; the driver lists none (", facts.listing,
+                "); see whether nvidia-smi lists them");
+}
+
+std::optional<std::string> VisibleDevices() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+bool HidesAllCards(const std::optional<std::string>& visible) {
+  if (!visible) return false;
+  const std::vector<std::string> entries = Split(*visible, ',');
+  return entries.empty() || entries[0].empty() || entries[0] == "-1";
+}
+
+std::string ProblemOfVisibleDevices(const std::optional<std::string>& visible, int cards) {
+  if (!visible) return "";
+  std::vector<std::string> entries = Split(*visible, ',');
+  entries.erase(std::find(entries.begin(), entries.end(), "-1"), entries.end());  // hides what stands behind it
+  const auto listed = static_cast<int>(entries.size());
+  if (cards >= listed) return "";
+  return StrCat("expected CUDA_VISIBLE_DEVICES to list numbers or UUIDs of cards of this machine; got '", *visible,
+                "', of whose ", listed, " entries the driver takes the first ", cards, ", because it knows no card '",
+                entries[static_cast<size_t>(cards)], "'; correct the variable (nvidia-smi -L lists the cards)");
+}
+
+bool HasCodeFor(const std::string& architectures, int major, int minor) {
+  const int card = 10 * major + minor;
+  for (const std::string& entry : Split(architectures, ',')) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
+    if (error != std::errc()) return true;  // "native", "all"
+    const std::string kind(end, static_cast<size_t>(entry.data() + entry.size() - end));
+    if (kind.starts_with('a')) {  // for one model only
+      if (number == card) return true;
+      continue;
+    }
+    if (kind.starts_with('f')) {  // for models of one major version
+      if (number / 10 == major && number <= card) return true;
+      continue;
+    }
+    const bool real = kind != "-virtual" && number / 10 == major && number <= card;
+    const bool translated = kind != "-real" && number <= card;
+    if (real || translated) return true;
+  }
+  return false;
+}
+
+std::string ProblemOfArchitecture(const std::string& architectures, int major, int minor) {
+  if (HasCodeFor(architectures, major, minor)) return "";
+  return StrCat("expected a card for which this program has code (CMAKE_CUDA_ARCHITECTURES is ", architectures,
+                "); got compute capability ", major, ".", minor,
+                "; build the program with -DCMAKE_CUDA_ARCHITECTURES=", major, minor);
+}
+
+void UseCards() {
+  if (is_child.load(std::memory_order_relaxed)) [[unlikely]] {
+    throw FailedPreconditionError(
+        StrCat("[cuda] expected a process that was not forked after the first use of a GPU; got process ", getpid(),
+               ", a child of process ", first_user.load(),
+               ", which had used one; CUDA does not work there: fork before devices are used, or start a program in "
+               "the child (exec)"));
+  }
+  if (first_user.load(std::memory_order_relaxed) != 0) [[likely]]
+    return;
+  static const bool registered = pthread_atfork(nullptr, nullptr, &AfterForkInChild) == 0;
+  (void)registered;
+  first_user.store(getpid());
+}
+
+bool IsForkedFromUser() { return is_child.load(std::memory_order_relaxed); }
+
+}  // namespace cohort::cuda

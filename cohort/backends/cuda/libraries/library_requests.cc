@@ -1,0 +1,33 @@
+#include "cohort/backends/cuda/libraries/library_requests.h"
+
+#include <cstddef>
+
+#include "cohort/core/str_cat.h"
+
+namespace cohort::cuda {
+namespace {
+
+// Returns a request for a library whose function `function` returns 10000 * major + 100 * minor + patch. Version
+// numbers below 10000 are 1000 * major + 100 * minor + patch, as cuDNN had them before version 9.
+LibraryRequest RequestOf(const std::string& what, const std::string& file, int major, const char* function) {
+  return {StrCat(what, " ", major),
+          {StrCat(file, ".", major), file, StrCat(file, ".", major + 1), StrCat(file, ".", major - 1)},
+          [major, function](const DynamicLibrary& library) -> std::string {
+            const auto get_version = library.Find<size_t()>(function);
+            if (get_version == nullptr) return StrCat("it has no function ", function);
+            const size_t version = get_version();
+            const size_t unit = version < 10000 ? 1000 : 10000;
+            if (version / unit == static_cast<size_t>(major)) return "";
+            return StrCat("its version is ", version / unit, ".", version % unit / 100, ".", version % 100);
+          }};
+}
+
+}  // namespace
+
+LibraryRequest CublasLtRequest(int major) {
+  return RequestOf("cuBLASLt", "libcublasLt.so", major, "cublasLtGetVersion");
+}
+
+LibraryRequest CudnnRequest(int major) { return RequestOf("cuDNN", "libcudnn.so", major, "cudnnGetVersion"); }
+
+}  // namespace cohort::cuda

@@ -1,0 +1,13 @@
+// Which files of NVIDIA's libraries can be used: their names, and how their versions are checked.
+#pragma once
+
+#include "cohort/backends/cuda/libraries/dynamic_library.h"
+
+namespace cohort::cuda {
+
+// Return what DynamicLibrary::Open needs to find the library of this major version. Another major version is refused,
+// because its functions may have other arguments; the error then names the version.
+LibraryRequest CublasLtRequest(int major);
+LibraryRequest CudnnRequest(int major);
+
+}  // namespace cohort::cuda
