@@ -11,6 +11,7 @@
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/elementwise_chain.h"
 #include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/backends/cuda/passes/join_updates.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -153,7 +154,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
-  return FuseImageGradients(FuseBiases(std::move(partition), type_), type_);
+  return JoinUpdatesOfOptimizers(FuseImageGradients(FuseBiases(std::move(partition), type_), type_));
 }
 
 bool CudaBackend::CanChain(const ChainLink& producer, const ChainLink& consumer) const {
