@@ -10,6 +10,7 @@
 #include "cohort/backends/broadcast_plan.h"
 #include "cohort/backends/cuda/kernels/binary_call.h"
 #include "cohort/backends/cuda/kernels/chain.cu.h"
+#include "cohort/backends/cuda/kernels/compiled_chain.h"
 #include "cohort/backends/cuda/kernels/cuda_call.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
 #include "cohort/core/error.h"
@@ -180,6 +181,10 @@ class ElementwiseChain::Run {
       shapes[static_cast<size_t>(o)] = &operand.shape();
     }
     if (args_.broadcasts) args_.dims = DimsOf(PlanBroadcast<kMostChainOperands>(out.shape(), shapes));
+    if (args_.n >= kCompiledChainElements &&
+        LaunchCompiledChain(call_.driver(), call_.device().card(), call_.stream(), chain_.type_, args_)) {
+      return;
+    }
     LaunchChain(call_.driver(), call_.stream(), chain_.type_, args_);
   }
 

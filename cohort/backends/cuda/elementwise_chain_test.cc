@@ -9,8 +9,10 @@
 
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/cuda_device.h"
+#include "cohort/backends/cuda/fake/host_compiler.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/chain.cu.h"
+#include "cohort/backends/cuda/kernels/compiled_chain.h"
 #include "cohort/backends/cuda/testing/both_devices.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
@@ -155,6 +157,22 @@ TEST_F(CudaChainTest, ALongChainTakesSeveralLaunches) {
     v = Then("Tanh", {v});
   }
   ExpectSame();
+}
+
+// A chain of many elements gets a kernel of its own, if there is a compiler.
+TEST_F(CudaChainTest, LargeValuesTakeACompiledKernel) {
+  if (!HostCompiler::IsThere()) GTEST_SKIP() << "there is no compiler for the host";
+  const Output x = Input({kCompiledChainElements}, 1), row = Input({1}, 2);
+  Then("Exp", {Then("Mul", {x, row})});
+  auto& compiler = *new HostCompiler;  // lives as long as the kernels
+  InstallKernelCompiler(&compiler);
+  ExpectSame();
+  ExpectSame();
+  EXPECT_EQ(compiler.compiled(), 1);
+  feeds_[0].second = AsType(Scatter({kCompiledChainElements - 1}, 0.1, 2.0, 3), dtype_);
+  ExpectSame();
+  EXPECT_EQ(compiler.compiled(), 1);
+  InstallKernelCompiler(nullptr);
 }
 
 TEST_F(CudaChainTest, TheRunningValueMayBeEitherOperand) {

@@ -1,4 +1,5 @@
-// The launch of a chain of elementwise ops: one kernel, which goes through a list of steps for each element.
+// The launch of a chain of elementwise ops: one kernel, which goes through a list of steps for each element. It serves
+// all chains. compiled_chain.h launches a kernel that was made for one chain.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include "cohort/backends/cuda/dialect/element_type.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/kernels/broadcast_dims.h"
+#include "cohort/backends/cuda/kernels/chain_call.h"
 
 namespace cohort::cuda {
 
@@ -76,7 +78,6 @@ struct ChainStep {
 };
 
 inline constexpr int kMostChainSteps = 48;
-inline constexpr int kMostChainOperands = 16;
 
 // The elements of operand o are at data[o], one for each element of the result; or there is a single one, if single[o]
 // is true. If `broadcasts` is true, `dims` says where they are, and `single` does not count. After each step, a
