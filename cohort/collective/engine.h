@@ -68,6 +68,8 @@ class CollectiveEngine {
 
   // Returns the algorithm of an all-reduce, which is part of its signature.
   virtual Algorithm AlgorithmOf(DType dtype, int64_t bytes) const = 0;
+  // Returns whether inputs may lie in device memory, if all members are devices of one type that has DeviceCollectives.
+  virtual bool TakesDeviceMemory() const { return false; }
   // Takes `call` over and ends it with EndCall, perhaps before Begin returns. If Begin throws, it has not changed
   // `call`.
   virtual void Begin(CollectiveCall&& call) = 0;

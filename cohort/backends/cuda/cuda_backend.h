@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/collectives/cuda_collectives.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/device/backend.h"
 #include "cohort/device/device_config.h"
@@ -35,6 +36,7 @@ class CudaBackend final : public Backend {
   // True, as in TensorFlow. A test may set it to false.
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
+  const DeviceCollectives* collectives() const override { return &collectives_; }
   // Makes the devices that PlanDevices plans. Makes none if there is no driver.
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
   void RegisterKernels(KernelRegistry& registry) const override;
@@ -42,6 +44,7 @@ class CudaBackend final : public Backend {
 
  private:
   const std::string type_ = "GPU";
+  const CudaCollectives collectives_;
   std::atomic<bool> takes_unplaced_nodes_{true};
 };
 

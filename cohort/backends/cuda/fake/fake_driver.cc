@@ -393,9 +393,10 @@ Status FakeDriver::Synchronize(EventHandle event) {
   return IsReached(event, &reached);
 }
 
-void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
+void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(State(queue->card()));
+  if (direction == Copy::kToHost) control_.bytes_to_host_ += static_cast<int64_t>(bytes);
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 

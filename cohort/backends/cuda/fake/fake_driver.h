@@ -49,6 +49,8 @@ class FakeControl {
   // Return counts since the start: of kernels that were enqueued or captured, and of launches of graphs.
   int64_t launches() const { return launches_; }
   int64_t graph_launches() const { return graph_launches_; }
+  // Returns how many bytes copies to the host have had since the start.
+  int64_t bytes_to_host() const { return bytes_to_host_; }
   // Returns how many bytes Allocate has given and Free has not taken back.
   size_t bytes_allocated(int card) const;
 
@@ -59,6 +61,7 @@ class FakeControl {
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   std::atomic<int64_t> launches_{0};
   std::atomic<int64_t> graph_launches_{0};
+  std::atomic<int64_t> bytes_to_host_{0};
   std::atomic<int64_t> allocations_left_{0};
   std::atomic<int64_t> pinned_left_{0};
 };
