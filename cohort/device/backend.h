@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/device/collectives/collective_library.h"
 #include "cohort/device/collectives/device_collectives.h"
 #include "cohort/device/device.h"
 #include "cohort/device/device_config.h"
@@ -58,6 +59,9 @@ class Backend {
   virtual bool takes_unplaced_nodes() const { return false; }
   // Returns the collectives between devices of the type in one process, or null if they run in host memory.
   virtual const DeviceCollectives* collectives() const { return nullptr; }
+  // Returns the library for collectives between devices of the type in several processes, or null if they run in host
+  // memory.
+  virtual CollectiveLibrary* collective_library() const { return nullptr; }
   // Returns `request.count` new devices.
   virtual std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const = 0;
   // Registers the kernels of the type under type().

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/collectives/cuda_collectives.h"
+#include "cohort/backends/cuda/collectives/nccl_library.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/device/backend.h"
 #include "cohort/device/device_config.h"
@@ -37,6 +38,7 @@ class CudaBackend final : public Backend {
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
   const DeviceCollectives* collectives() const override { return &collectives_; }
+  CollectiveLibrary* collective_library() const override { return &library_; }
   // Makes the devices that PlanDevices plans. Makes none if there is no driver.
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
   void RegisterKernels(KernelRegistry& registry) const override;
@@ -45,6 +47,7 @@ class CudaBackend final : public Backend {
  private:
   const std::string type_ = "GPU";
   const CudaCollectives collectives_;
+  mutable NcclLibrary library_;
   std::atomic<bool> takes_unplaced_nodes_{true};
 };
 

@@ -94,10 +94,12 @@ inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Lay
   return layouts;
 }
 
-// Returns all algorithms that a program may ask for in this build. kShared is not one of them, because AUTO chooses it.
+// Returns all algorithms that a program may ask for in this build, for members on the host's devices. kShared is not
+// one of them, because AUTO chooses it. Nor is kNccl, which is for other devices.
 inline std::vector<Algorithm> AskableAlgorithms() {
   std::vector<Algorithm> all = AllAlgorithms();
-  std::erase_if(all, [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared; });
+  std::erase_if(all,
+                [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared || one == Algorithm::kNccl; });
   return all;
 }
 

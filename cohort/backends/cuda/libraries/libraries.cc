@@ -1,14 +1,16 @@
-// The libraries of the process: FindBlas and FindDnn.
+// The libraries of the process: FindBlas, FindDnn and FindNccl.
 #include <atomic>
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
+#include "cohort/backends/cuda/libraries/nccl.h"
 
 namespace cohort::cuda {
 namespace {
 
 std::atomic<Blas*> installed_blas{nullptr};
 std::atomic<Dnn*> installed_dnn{nullptr};
+std::atomic<Nccl*> installed_nccl{nullptr};
 
 }  // namespace
 
@@ -34,5 +36,12 @@ Dnn& FindDnn() {
   return *made;
 }
 void InstallDnn(Dnn* dnn) { installed_dnn.store(dnn); }
+
+Nccl& FindNccl() {
+  if (Nccl* nccl = installed_nccl.load()) return *nccl;
+  static Nccl* const made = MakeNccl().release();
+  return *made;
+}
+void InstallNccl(Nccl* nccl) { installed_nccl.store(nccl); }
 
 }  // namespace cohort::cuda
