@@ -122,7 +122,7 @@ class TestCluster {
       : layout_(layout) {
     if (layout.device_type == "GPU") {
       RegisterAll();
-      cuda::RegisterFakeCuda();
+      cuda::RegisterGpusForTests();
     }
     if (layout.transport == "local") {
       if (layout.device_type != kHostDeviceType) loose_.emplace(layout.device_type, layout.world);

@@ -37,9 +37,13 @@ FakeDriver& RegisterFakeCuda(int cards) {
   return *driver;
 }
 
-void RegisterGpusForTests() {
+bool TestsRunOnCard() {
   const char* on_card = std::getenv("COHORT_TEST_CARD");
-  if (on_card == nullptr || std::string(on_card) != "1") {
+  return on_card != nullptr && std::string(on_card) == "1";
+}
+
+void RegisterGpusForTests() {
+  if (!TestsRunOnCard()) {
     RegisterFakeCuda();
     return;
   }

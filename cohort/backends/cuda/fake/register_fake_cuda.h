@@ -19,6 +19,8 @@ FakeNccl& InstalledFakeNccl();
 // Calls RegisterFakeCuda. But if the environment variable COHORT_TEST_CARD is "1" (./dev test gpu), the devices are
 // those of the machine's cards, by turns. Throws FailedPreconditionError then if there is no card, with the reason.
 void RegisterGpusForTests();
+// Returns whether RegisterGpusForTests makes devices of the machine's cards.
+bool TestsRunOnCard();
 
 // Gives each op that has a kernel for the CPU and none for GPUs, such as an op of a test, a kernel that computes on the
 // host (kernels/host_fallback.h).
