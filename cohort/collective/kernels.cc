@@ -46,15 +46,17 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
         group_(KernelGroup::Of(c.device.resources(), options_.key)),
         device_number_(group_->DeviceNumber(c.device.name())),
         has_streams_(c.device.backend().has_streams()),
+        always_on_host_(has_streams_ && c.device.backend().collectives() == nullptr),
         id_{c.attr<int64_t>("instance_key"), c.node.name(), ScheduleFor(c), has_streams_ ? &c.device : nullptr} {}
 
   void ComputeAsync(KernelContext& ctx, Done done) final {
-    std::shared_ptr<Communicator> communicator = group_->communicator(device_number_);
-    if (communicator == nullptr && size_ == 1) return Alone(ctx, done);
-    if (!options_.members.empty() && (communicator == nullptr || !communicator->status().ok())) {
-      return Ask(ctx, done);
-    }
-    Run(std::move(communicator), ctx, std::move(done));
+    if (size_ == 1 && group_->communicator(device_number_) == nullptr) return Alone(ctx, done);
+    if (!always_on_host_ || ctx.num_inputs() == 0) return Begin(ctx, Tensor(), std::move(done));
+    // Copies before it asks for the group, because the copy waits for all work that is on the stream by then.
+    CopyToHostInStep(ctx, ctx.input(0), [this, &ctx, done = std::move(done)](const Status& status, Tensor copy) {
+      if (!status.ok()) return done(status);
+      Begin(ctx, std::move(copy), done);
+    });
   }
 
  protected:
@@ -77,6 +79,15 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
     return group_->Share(c.device.name(), collective::ScheduleOf(c.node.graph(), options_.key, options_.generation));
   }
 
+  // `copy` is the input in host memory if the kernel has copied it already, else undefined.
+  void Begin(KernelContext& ctx, Tensor copy, Done done) {
+    std::shared_ptr<Communicator> communicator = group_->communicator(device_number_);
+    if (!options_.members.empty() && (communicator == nullptr || !communicator->status().ok())) {
+      return Ask(ctx, std::move(copy), done);
+    }
+    Run(std::move(communicator), ctx, std::move(copy), std::move(done));
+  }
+
   void Alone(KernelContext& ctx, const Done& done) {
     try {
       CallAlone(ctx);
@@ -87,10 +98,11 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
   }
 
   // Called when the group has formed, unless the step is cancelled before.
-  void Ask(KernelContext& ctx, const Done& done) {
+  void Ask(KernelContext& ctx, Tensor copy, const Done& done) {
     CancellationManager* manager = ctx.step().cancellation;
     const auto token = std::make_shared<CancellationManager::Token>(CancellationManager::kAlreadyCancelled);
-    const auto on_answer = [this, &ctx, manager, token, done, answered = std::make_shared<std::atomic<bool>>(false)](
+    const auto on_answer = [this, &ctx, copy = std::move(copy), manager, token, done,
+                            answered = std::make_shared<std::atomic<bool>>(false)](
                                const Status& status, std::shared_ptr<Communicator> communicator) {
       if (answered->exchange(true)) return;  // either the group's answer or the cancellation, whichever is first
       // The cancellation has removed the callback. It may happen before `token` is set.
@@ -99,7 +111,7 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
         return done(Status(status.code(),
                            StrCat("[collective] '", id_.name, "' (instance ", id_.instance, "): ", status.message())));
       }
-      Run(std::move(communicator), ctx, done);
+      Run(std::move(communicator), ctx, copy, done);
     };
     if (manager != nullptr) {
       *token = manager->Register([on_answer](const Status& why) { on_answer(why, nullptr); });
@@ -108,7 +120,7 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
     group_->Ask(options_, ctx.device().name(), on_answer);
   }
 
-  void Run(std::shared_ptr<Communicator> communicator, KernelContext& ctx, Done done) {
+  void Run(std::shared_ptr<Communicator> communicator, KernelContext& ctx, Tensor copy, Done done) {
     const Status usable = Check(communicator.get(), ctx);
     if (!usable.ok()) return done(usable);
     CancellationManager* cancellation = ctx.step().cancellation;
@@ -126,6 +138,7 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
       }
       done(status);
     };
+    if (copy.defined()) return Call(*communicator, ctx, std::move(copy), on_end);
     if (!has_streams_) return Call(*communicator, ctx, ctx.num_inputs() > 0 ? ctx.input(0) : Tensor(), on_end);
     Bring(*communicator, ctx, [this, communicator, &ctx, on_end](const Status& status, Tensor input) {
       if (!status.ok()) return on_end(status, Tensor());
@@ -178,6 +191,7 @@ class CollectiveKernel : public WaitingKernel<WaitKind::kCollective> {
   const std::shared_ptr<KernelGroup> group_;
   const size_t device_number_;
   const bool has_streams_;
+  const bool always_on_host_;  // no communicator takes the device's memory
   const CollectiveId id_;
 };
 
