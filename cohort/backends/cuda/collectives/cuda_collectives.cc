@@ -1,10 +1,10 @@
-// CudaCollectives. A collective has workers: some of the parts, on whose compute streams the work is enqueued. A worker waits
-// until all inputs are ready (Begin), enqueues its copies and kernels, and records an event. When all workers have done so,
-// the compute streams of all parts wait for these events (End). So outputs are valid, and the memory of inputs is free, in
-// the order of each compute stream.
+// CudaCollectives. A collective has workers: some of the parts, on whose compute streams the work is enqueued. A worker
+// waits until all inputs are ready (Begin), enqueues its copies and kernels, and records an event. When all workers
+// have done so, the compute streams of all parts wait for these events (End). So outputs are valid, and the memory of
+// inputs is free, in the order of each compute stream.
 //
-// In an all-reduce there is one worker for each card, and each reduces its share of the elements: it copies the shares of
-// inputs on other cards to its own, joins them and the inputs of its card, and copies the result to the other cards.
+// In an all-reduce there is one worker for each card, and each reduces its share of the elements: it copies the shares
+// of inputs on other cards to its own, joins them and the inputs of its card, and copies the result to the other cards.
 #include "cohort/backends/cuda/collectives/cuda_collectives.h"
 
 #include <algorithm>
@@ -52,7 +52,9 @@ class CollectiveWork {
     return device;
   }
   // Call it when the work of a worker is enqueued.
-  void Enqueued(size_t worker) { done_.push_back({worker, CudaDeviceOfPart(parts_[worker]).compute_stream()->Record()}); }
+  void Enqueued(size_t worker) {
+    done_.push_back({worker, CudaDeviceOfPart(parts_[worker]).compute_stream()->Record()});
+  }
   void End() const {
     for (size_t i = 0; i < parts_.size(); ++i) {
       for (const auto& [worker, event] : done_) {
@@ -100,8 +102,9 @@ class CollectiveWork {
 std::vector<size_t> OnePerCard(const DeviceParts& parts) {
   std::vector<size_t> found;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const bool known = std::any_of(found.begin(), found.end(),
-                                   [&](size_t j) { return CudaDeviceOfPart(parts[j]).card() == CudaDeviceOfPart(parts[i]).card(); });
+    const bool known = std::any_of(found.begin(), found.end(), [&](size_t j) {
+      return CudaDeviceOfPart(parts[j]).card() == CudaDeviceOfPart(parts[i]).card();
+    });
     if (!known) found.push_back(i);
   }
   return found;
@@ -136,8 +139,8 @@ void CudaCollectives::AllReduce(ReduceOp op, const DeviceParts& parts) const {
       for (const DevicePart& part : parts) {
         if (CudaDeviceOfPart(part).card() == device.card()) continue;
         device.driver().CopyAsync(MutableAt(part.output, begin), outputs[0],
-                                  static_cast<size_t>(count) * DTypeSize(part.output.dtype()),
-                                  Driver::Copy::kOnDevice, device.compute_stream()->handle());
+                                  static_cast<size_t>(count) * DTypeSize(part.output.dtype()), Driver::Copy::kOnDevice,
+                                  device.compute_stream()->handle());
       }
     }
     work.Enqueued(workers[w]);

@@ -7,8 +7,9 @@
 
 namespace cohort::cuda {
 
-// Members on one card share its memory, so one kernel reads the tensors of all of them. Between cards, parts of the tensors
-// are copied. The order of sums is that of the ranks, wherever the members are. The backend owns the only object.
+// Members on one card share its memory, so one kernel reads the tensors of all of them. Between cards, parts of the
+// tensors are copied. The order of sums is that of the ranks, wherever the members are. The backend owns the only
+// object.
 class CudaCollectives final : public DeviceCollectives {
  public:
   bool Serves(int members) const override;

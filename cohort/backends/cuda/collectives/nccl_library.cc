@@ -1,6 +1,7 @@
-// NcclLibrary. A communicator has a stream of its own, so that NCCL's kernels run beside others. A collective goes through
-// these stages: the stream waits for the compute stream; elements are converted if need be; NCCL enqueues its kernel, perhaps
-// in the background (kEnqueuing); the result is converted, and an event is recorded behind it (kOnDevice).
+// NcclLibrary. A communicator has a stream of its own, so that NCCL's kernels run beside others. A collective goes
+// through these stages: the stream waits for the compute stream; elements are converted if need be; NCCL enqueues its
+// kernel, perhaps in the background (kEnqueuing); the result is converted, and an event is recorded behind it
+// (kOnDevice).
 #include "cohort/backends/cuda/collectives/nccl_library.h"
 
 #include <utility>
@@ -122,8 +123,8 @@ class NcclCommunicator final : public LibraryCommunicator {
             nccl.AllReduce(comm_, in, wide_.raw_data(), count, NcclTypeOf(type), NcclOpOf(call_.op), stream_.handle()));
         break;
       case LibraryCollective::kBroadcast:
-        (void)StillGoesOn(nccl.Broadcast(comm_, in, call_.output.raw_data(), bytes, NcclType::kUint8, call_.root,
-                                         stream_.handle()));
+        (void)StillGoesOn(
+            nccl.Broadcast(comm_, in, call_.output.raw_data(), bytes, NcclType::kUint8, call_.root, stream_.handle()));
         break;
       case LibraryCollective::kAllGather:
         (void)StillGoesOn(

@@ -8,10 +8,10 @@
 
 namespace cohort::cuda {
 
-// Has the collectives whose results NCCL computes as Communicator promises them. Sums of bfloat16 go through float32, which
-// needs twice the bytes; a mean is a sum that is divided once; a reduce-scatter is an all-reduce of which the member keeps
-// its rows. Minima and maxima of floating-point numbers are missing, because NCCL may lose a NaN. The backend owns the only
-// object.
+// Has the collectives whose results NCCL computes as Communicator promises them. Sums of bfloat16 go through float32,
+// which needs twice the bytes; a mean is a sum that is divided once; a reduce-scatter is an all-reduce of which the
+// member keeps its rows. Minima and maxima of floating-point numbers are missing, because NCCL may lose a NaN. The
+// backend owns the only object.
 class NcclLibrary final : public CollectiveLibrary {
  public:
   void Open() override;

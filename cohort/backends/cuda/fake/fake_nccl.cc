@@ -1,6 +1,6 @@
-// FakeNccl. A World has the members of one identifier, and the rounds of its collectives. A member's part of a round is a
-// kernel on the member's stream: it waits until all parts of the round are there, or until its communicator is aborted. The
-// last part computes for all, in the order of ranks. One lock serves everything.
+// FakeNccl. A World has the members of one identifier, and the rounds of its collectives. A member's part of a round is
+// a kernel on the member's stream: it waits until all parts of the round are there, or until its communicator is
+// aborted. The last part computes for all, in the order of ranks. One lock serves everything.
 #include "cohort/backends/cuda/fake/fake_nccl.h"
 
 #include <chrono>
@@ -202,7 +202,8 @@ void FakeNccl::RunKernel(const void* argument, const LaunchSize&) {
 void FakeNccl::RunPart(Part& part) {
   Comm& comm = *part.comm;
   MutexLock lock(mu_);
-  while (!comm.aborted && faults_.count({comm.rank, NcclFault::kHangInKernel}) > 0) changed_.Wait(mu_);  // Abort ends it
+  while (!comm.aborted && faults_.count({comm.rank, NcclFault::kHangInKernel}) > 0)
+    changed_.Wait(mu_);  // Abort ends it
   World& world = *comm.world;
   World::Round& round = world.rounds[part.round];
   if (!comm.aborted) round.parts[comm.rank] = &part;

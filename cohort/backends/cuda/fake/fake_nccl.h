@@ -1,5 +1,6 @@
-// FakeNccl: an Nccl whose members are threads of one process, on a driver whose launches run on the host. Its kernels wait for
-// each other as those of NCCL do. Members can hang, fail late, or report an error of another member. For tests only.
+// FakeNccl: an Nccl whose members are threads of one process, on a driver whose launches run on the host. Its kernels
+// wait for each other as those of NCCL do. Members can hang, fail late, or report an error of another member. For tests
+// only.
 #pragma once
 
 #include <atomic>

@@ -15,14 +15,14 @@ struct CombineArgs {
   static constexpr int kMost = 64;  // inputs, and outputs
   const void* in[kMost];
   void* out[kMost];
-  int inputs = 0;   // at least 1
-  int outputs = 0;  // at least 1
-  int64_t n = 0;    // elements of each; at least 1
+  int inputs = 0;       // at least 1
+  int outputs = 0;      // at least 1
+  int64_t n = 0;        // elements of each; at least 1
   int64_t divisor = 1;  // only for kMean: the result is the sum divided by it
 };
 
-// Joins the inputs in their order: (in[0] op in[1]) op in[2] ... bfloat16 is joined as float32 and rounded once. The type is
-// a number.
+// Joins the inputs in their order: (in[0] op in[1]) op in[2] ... bfloat16 is joined as float32 and rounded once. The
+// type is a number.
 void LaunchCombine(Driver& driver, StreamHandle stream, CombineOp op, ElementType type, const CombineArgs& args);
 
 }  // namespace cohort::cuda

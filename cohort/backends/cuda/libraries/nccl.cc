@@ -1,4 +1,7 @@
-// MakeNccl of a build with CUDA. RealNccl opens libnccl.so.2 at the first call. It makes non-blocking communicators only.
+// MakeNccl of a build with CUDA. RealNccl opens libnccl.so.2 at the first call. It makes non-blocking communicators
+// only.
+#include "cohort/backends/cuda/libraries/nccl.h"
+
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -7,7 +10,6 @@
 #include <utility>
 
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
-#include "cohort/backends/cuda/libraries/nccl.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -18,14 +20,10 @@ namespace {
 // The first version in which a non-blocking communicator can be aborted at any time.
 constexpr int kOldest = NCCL_VERSION(2, 18, 1);
 
-std::string VersionText(int version) {
-  return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
-}
+std::string VersionText(int version) { return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100); }
 
 LibraryRequest Request() {
-  return {"NCCL 2",
-          {"libnccl.so.2", "libnccl.so"},
-          [](const DynamicLibrary& library) -> std::string {
+  return {"NCCL 2", {"libnccl.so.2", "libnccl.so"}, [](const DynamicLibrary& library) -> std::string {
             const auto get_version = library.Find<decltype(ncclGetVersion)>("ncclGetVersion");
             int version = 0;
             if (get_version == nullptr || get_version(&version) != ncclSuccess) return "it tells no version";
@@ -105,8 +103,8 @@ class RealNccl final : public Nccl {
   }
   NcclResult Init(int card, const std::string& id, int rank, int size, NcclComm* comm) override {
     if (id.size() != NCCL_UNIQUE_ID_BYTES) {
-      return {NcclResult::State::kFailed, StrCat("expected an identifier of ", NCCL_UNIQUE_ID_BYTES, " bytes; got ",
-                                                 id.size(), " bytes")};
+      return {NcclResult::State::kFailed,
+              StrCat("expected an identifier of ", NCCL_UNIQUE_ID_BYTES, " bytes; got ", id.size(), " bytes")};
     }
     ncclUniqueId unique;
     std::memcpy(unique.internal, id.data(), id.size());

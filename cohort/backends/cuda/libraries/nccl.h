@@ -1,5 +1,5 @@
-// Nccl: the calls of NVIDIA's library of collectives. The real one (nccl.cc) opens it when it is first needed. The fake one
-// (fake/fake_nccl.h) connects the threads of one process.
+// Nccl: the calls of NVIDIA's library of collectives. The real one (nccl.cc) opens it when it is first needed. The fake
+// one (fake/fake_nccl.h) connects the threads of one process.
 #pragma once
 
 #include <cstddef>
@@ -59,8 +59,8 @@ class Nccl {
 Nccl& FindNccl();
 // For tests: makes `nccl` what FindNccl returns; null undoes it.
 void InstallNccl(Nccl* nccl);
-// Makes what FindNccl returns unless a test has installed another: NCCL, or in a build without CUDA an object that throws
-// UnimplementedError.
+// Makes what FindNccl returns unless a test has installed another: NCCL, or in a build without CUDA an object that
+// throws UnimplementedError.
 std::unique_ptr<Nccl> MakeNccl();
 
 }  // namespace cohort::cuda

@@ -1,5 +1,5 @@
-// MakeBlas, MakeDnn and MakeNccl of a build without CUDA: objects that throw. They are never called unless a program has
-// devices of a driver that has been installed without libraries.
+// MakeBlas, MakeDnn and MakeNccl of a build without CUDA: objects that throw. They are never called unless a program
+// has devices of a driver that has been installed without libraries.
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/nccl.h"
