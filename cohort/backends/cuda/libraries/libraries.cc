@@ -1,9 +1,10 @@
-// The libraries of the process: FindBlas, FindDnn and FindNccl.
+// The libraries of the process: FindBlas, FindDnn and FindNccl, and which NCCL can be used.
 #include <atomic>
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/nccl.h"
+#include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 std::atomic<Blas*> installed_blas{nullptr};
 std::atomic<Dnn*> installed_dnn{nullptr};
 std::atomic<Nccl*> installed_nccl{nullptr};
+
+std::string VersionOfNccl(int version) { return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100); }
 
 }  // namespace
 
@@ -36,6 +39,23 @@ Dnn& FindDnn() {
   return *made;
 }
 void InstallDnn(Dnn* dnn) { installed_dnn.store(dnn); }
+
+std::string WhyNcclIsUnusable(int version) {
+  constexpr int kOldest = 21801;  // the first in which a non-blocking communicator can be aborted at any time
+  constexpr int kNextMajor = 30000;
+  if (version >= kOldest && version < kNextMajor) return "";
+  return StrCat("its version is ", VersionOfNccl(version), "; ", VersionOfNccl(kOldest),
+                " or a later NCCL 2 is needed");
+}
+
+LibraryRequest NcclRequest() {
+  return {"NCCL 2", {"libnccl.so.2", "libnccl.so"}, [](const DynamicLibrary& library) -> std::string {
+            const auto get_version = library.Find<int(int*)>("ncclGetVersion");
+            int version = 0;
+            if (get_version == nullptr || get_version(&version) != 0) return "it tells no version";
+            return WhyNcclIsUnusable(version);
+          }};
+}
 
 Nccl& FindNccl() {
   if (Nccl* nccl = installed_nccl.load()) return *nccl;

@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "cohort/backends/cuda/libraries/dynamic_library.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -17,22 +16,7 @@
 namespace cohort::cuda {
 namespace {
 
-// The first version in which a non-blocking communicator can be aborted at any time.
-constexpr int kOldest = NCCL_VERSION(2, 18, 1);
-
-std::string VersionText(int version) { return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100); }
-
-LibraryRequest Request() {
-  return {"NCCL 2", {"libnccl.so.2", "libnccl.so"}, [](const DynamicLibrary& library) -> std::string {
-            const auto get_version = library.Find<decltype(ncclGetVersion)>("ncclGetVersion");
-            int version = 0;
-            if (get_version == nullptr || get_version(&version) != ncclSuccess) return "it tells no version";
-            if (version / 10000 != NCCL_MAJOR || version < kOldest) {
-              return StrCat("its version is ", VersionText(version), "; ", VersionText(kOldest), " or later is needed");
-            }
-            return "";
-          }};
-}
+static_assert(NCCL_MAJOR == 2, "the functions below are those of NCCL 2");
 
 struct Functions {
   explicit Functions(const DynamicLibrary& library)
@@ -166,7 +150,7 @@ class RealNccl final : public Nccl {
   }
   const Functions& Open() {
     MutexLock lock(mu_);
-    if (!functions_) functions_.emplace(DynamicLibrary::Open(Request(), CudaLibraryFolders()));
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(NcclRequest(), CudaLibraryFolders()));
     return *functions_;
   }
 

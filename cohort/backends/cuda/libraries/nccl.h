@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/libraries/dynamic_library.h"
 
 namespace cohort::cuda {
 
@@ -54,6 +55,11 @@ class Nccl {
   // Ends the kernels of the communicator and frees it. It may hang.
   virtual NcclResult Abort(NcclComm comm) = 0;
 };
+
+// Returns why a version of NCCL cannot be used, or "" if it can.
+std::string WhyNcclIsUnusable(int version);
+// Returns what DynamicLibrary::Open needs to find NCCL.
+LibraryRequest NcclRequest();
 
 // Returns the library of this process. It exists as long as the process. Nothing is opened before its first use.
 Nccl& FindNccl();
