@@ -17,6 +17,7 @@
 #include "cohort/collective/group.h"
 #include "cohort/collective/member_list.h"
 #include "cohort/collective/messages.h"
+#include "cohort/device/collectives/device_collectives.h"
 #include "cohort/device/device.h"
 
 namespace cohort::collective {
@@ -71,8 +72,9 @@ class CollectiveEngine {
 
   // Returns the algorithm of an all-reduce, which is part of its signature.
   virtual Algorithm AlgorithmOf(DType dtype, int64_t bytes) const = 0;
-  // Returns whether inputs may lie in device memory, if all members are devices of one type that has DeviceCollectives.
-  virtual bool TakesDeviceMemory() const { return false; }
+  // Returns whether inputs may lie in device memory, if all members are devices of one type, whose backend has
+  // `collectives`.
+  virtual bool TakesDeviceMemory(const DeviceCollectives& /*collectives*/) const { return false; }
   // Takes `call` over and ends it with EndCall, perhaps before Begin returns. If Begin throws, it has not changed
   // `call`.
   virtual void Begin(CollectiveCall&& call) = 0;

@@ -52,11 +52,9 @@ std::string MemberCommunicator::Describe() const { return StrCat("the communicat
 
 bool MemberCommunicator::TakesDeviceMemory(const Device& device) const {
   const auto core = core_.lock();
-  if (core == nullptr || core->members().device_type() != device.type() || !core->engine().TakesDeviceMemory()) {
-    return false;
-  }
+  if (core == nullptr || core->members().device_type() != device.type()) return false;
   const DeviceCollectives* collectives = device.backend().collectives();
-  return collectives != nullptr && collectives->Serves(size_);
+  return collectives != nullptr && core->engine().TakesDeviceMemory(*collectives);
 }
 
 void MemberCommunicator::AllReduceAsync(const CollectiveId& id, Tensor input, ReduceOp op, Done done) {

@@ -1,5 +1,6 @@
 #include "cohort/collective/nccl/abort_guard.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 
@@ -31,6 +32,17 @@ void AbortGuard::Start(int lanes) {
   thread_ = std::thread([this] { Loop(); });
 }
 
+void AbortGuard::Entered(int rank) {
+  MutexLock lock(mu_);
+  calls_[rank] = std::chrono::steady_clock::now() + kCallLimit;
+  if (sleeps_) changed_.NotifyAll();
+}
+
+void AbortGuard::Left(int rank) {
+  MutexLock lock(mu_);
+  calls_.erase(rank);
+}
+
 void AbortGuard::Arm(const std::string& why) {
   MutexLock lock(mu_);
   if (armed_) return;
@@ -49,12 +61,32 @@ void AbortGuard::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
+int AbortGuard::AwaitStuck() {
+  MutexLock lock(mu_);
+  while (lanes_ > 0 && !armed_) {  // ends: the engine arms it before it is destroyed
+    const auto first = std::min_element(calls_.begin(), calls_.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    sleeps_ = first == calls_.end();
+    if (sleeps_) {
+      changed_.Wait(mu_);
+    } else if (first->second <= std::chrono::steady_clock::now()) {
+      const int rank = first->first;
+      calls_.erase(first);
+      return rank;
+    } else {
+      const auto until = first->second;
+      changed_.WaitUntil(mu_, until);
+    }
+  }
+  return -1;
+}
+
 void AbortGuard::Loop() {
   SetThreadName("cohort-nccl-end");
+  for (int rank = AwaitStuck(); rank >= 0; rank = AwaitStuck()) on_stuck_(rank);
   std::string why;
   {
     MutexLock lock(mu_);
-    while (lanes_ > 0 && !armed_) changed_.Wait(mu_);  // ends: the engine arms it before it is destroyed
     const auto until = std::chrono::steady_clock::now() + kLimit;
     while (lanes_ > 0 && changed_.WaitUntil(mu_, until)) {
     }

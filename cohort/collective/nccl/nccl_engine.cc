@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cohort/collective/plan/all_reduce.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
@@ -17,6 +18,10 @@ namespace {
 constexpr int32_t kFirstSequence = 1 << 30;
 constexpr int32_t kQuestion = kFirstSequence + TurnOrder::kSequences;
 constexpr int32_t kAnswer = kQuestion + 1;
+
+// The lanes of the order. Only those that the library runs need turns one after another.
+constexpr size_t kByLibrary = 0;
+constexpr size_t kByPlan = 1;
 
 // How long a member that loses a connection of the library's waits for the news why.
 constexpr std::chrono::seconds kNewsLimit{3};
@@ -63,8 +68,10 @@ NcclEngine::NcclEngine(EngineHost& host, CollectiveLibrary& library)
     : host_(host),
       library_(library),
       plans_(host),
-      order_(host, {"NCCL", kFirstSequence, 1, [](const CallSignature&) { return size_t{0}; },
-                    [this](size_t, int64_t turn, std::shared_ptr<TurnCall> call) {
+      order_(host, {"NCCL", kFirstSequence, 2,
+                    [this](const CallSignature& what) { return RunsByLibrary(what) ? kByLibrary : kByPlan; },
+                    [this](size_t lane, int64_t turn, std::shared_ptr<TurnCall> call) {
+                      if (lane == kByPlan) return OnTurnOfPlan(call);
                       const int rank = call->rank();
                       LaneOf(rank).Add(turn, std::move(call));
                     }}) {
@@ -84,7 +91,9 @@ NcclLaneEvents NcclEngine::EventsOf(int rank) {
             order_.Finish(call, status, std::move(result));
           },
           [this, rank](const Status& seen) { return Explain(rank, seen); },
-          [this, rank](int64_t turn) { Ask(rank, turn); }, [this] { guard_.Ended(); }};
+          [this, rank](int64_t turn) { Ask(rank, turn); },
+          [this, rank](bool enters) { enters ? guard_.Entered(rank) : guard_.Left(rank); },
+          [this] { guard_.Ended(); }};
 }
 
 std::vector<std::string> NcclEngine::Endpoints() const {
@@ -163,7 +172,11 @@ void NcclEngine::Connect(const std::vector<std::vector<std::string>>& endpoints)
 }
 
 Algorithm NcclEngine::AlgorithmOf(DType dtype, int64_t bytes) const {
-  return uses_library_ ? Algorithm::kNccl : plans_.AlgorithmOf(dtype, bytes);
+  return uses_library_ ? Algorithm::kNccl : PlanFor(dtype, static_cast<size_t>(bytes));
+}
+
+Algorithm NcclEngine::PlanFor(DType dtype, size_t bytes) const {
+  return ChooseAllReduce(dtype, static_cast<int64_t>(bytes), host_.members().locations());
 }
 
 bool NcclEngine::RunsByLibrary(const CallSignature& signature) const {
@@ -175,40 +188,63 @@ bool NcclEngine::RunsByLibrary(const CallSignature& signature) const {
 void NcclEngine::Begin(CollectiveCall&& call) {
   const bool by_library = RunsByLibrary(call.signature);
   if (by_library && call.signature.kind == CallKind::kBarrier) return order_.Begin(std::move(call));
-  if (!by_library && !call.in_device_memory()) return BeginPlan(std::move(call));
-  LaneOf(call.rank).Prepare(std::move(call));
+  if (by_library || call.in_device_memory()) return LaneOf(call.rank).Prepare(std::move(call));
+  BeginOnHost(std::move(call));
 }
 
 void NcclEngine::OnReady(CollectiveCall&& call) {
   if (RunsByLibrary(call.signature)) return order_.Begin(std::move(call));
   try {
-    BeginPlan(std::move(call));
+    MoveToHost(call);
+    BeginOnHost(std::move(call));
   } catch (...) {
     EndCall(call, host_.members(), Status::FromCurrentException(), {});
   }
 }
 
-void NcclEngine::BeginPlan(CollectiveCall&& call) {
-  const bool on_device = call.in_device_memory();
-  const std::shared_ptr<Device> device = on_device ? host_.device(call.rank) : nullptr;
-  if (on_device && device == nullptr) throw CancelledError("[collective] the server of the device has stopped");
-  if (on_device) call.input = device->CopyToHost(call.input);
-  if (call.signature.kind == CallKind::kAllReduce) {
-    call.signature.algorithm = plans_.AlgorithmOf(call.signature.dtype, static_cast<int64_t>(call.input.bytes()));
+void NcclEngine::MoveToHost(CollectiveCall& call) {
+  const std::shared_ptr<Device> device = host_.device(call.rank);
+  if (device == nullptr) throw CancelledError("[collective] the server of the device has stopped");
+  call.input = device->CopyToHost(call.input);
+  call.done = [device, done = std::move(call.done)](const Status& status, Tensor value) {
+    Status copied = status;
+    try {
+      if (status.ok() && value.defined()) value = device->CopyFromHostAsync(value);
+    } catch (...) {
+      copied = Status::FromCurrentException();
+      value.Reset();
+    }
+    done(copied, std::move(value));
+  };
+}
+
+void NcclEngine::BeginOnHost(CollectiveCall&& call) {
+  if (uses_library_) {
+    order_.Begin(std::move(call));
+  } else {
+    BeginPlan(std::move(call));
   }
-  if (on_device) {
-    call.done = [device, done = std::move(call.done)](const Status& status, Tensor value) {
-      Status copied = status;
-      try {
-        if (status.ok() && value.defined()) value = device->CopyFromHostAsync(value);
-      } catch (...) {
-        copied = Status::FromCurrentException();
-        value.Reset();
-      }
-      done(copied, std::move(value));
-    };
+}
+
+void NcclEngine::BeginPlan(CollectiveCall&& call) {
+  if (call.signature.kind == CallKind::kAllReduce && call.signature.algorithm == Algorithm::kNccl) {
+    call.signature.algorithm = PlanFor(call.signature.dtype, call.input.bytes());
   }
   plans_.Begin(std::move(call));
+}
+
+void NcclEngine::OnTurnOfPlan(const std::shared_ptr<TurnCall>& call) {
+  CollectiveCall taken;
+  if (!order_.Take(call, &taken)) return;
+  taken.done = [this, done = std::move(taken.done)](const Status& status, Tensor value) {
+    order_.OnTakenEnded();
+    done(status, std::move(value));
+  };
+  try {
+    BeginPlan(std::move(taken));
+  } catch (...) {
+    EndCall(taken, host_.members(), Status::FromCurrentException(), {});
+  }
 }
 
 void NcclEngine::Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) {
@@ -231,6 +267,12 @@ void NcclEngine::Ask(int rank, int64_t turn) {
     if (other == rank) continue;
     host_.Post({{}, {}, rank, other, kQuestion, {}, 0}, Tensor::Vector<int64_t>({turn}));
   }
+}
+
+void NcclEngine::OnStuck(int rank) {
+  host_.Fail(Status(Code::kDeadlineExceeded,
+                    StrCat("[collective] ", host_.members().DescribeRank(rank), " is in a call of ",
+                           library_.Describe(), " that has not returned for ", AbortGuard::kCallLimit.count(), " s")));
 }
 
 void NcclEngine::OnPeerGone() {
@@ -291,7 +333,8 @@ void NcclEngine::Fail(const Status& why) {
 }
 
 bool NcclEngine::IsOwnThread() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->IsOwnThread(); });
+  return guard_.IsOwnThread() ||
+         std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->IsOwnThread(); });
 }
 
 void NcclEngine::Join() {

@@ -6,10 +6,13 @@
 // seconds. If it passes, the members ask each other how far they are, and those that are behind are named.
 //
 // The library's identifier travels in the join messages. Each group makes a new one; so does each generation. When the
-// group fails, every member aborts its communicator. If that hangs, the AbortGuard ends the process.
+// group fails, every member aborts its communicator. If that hangs, the AbortGuard ends the process. The guard also
+// fails the group if a member does not come back from a call of the library.
 //
 // If two members share a physical device, or (with AUTO) a member cannot open the library, all collectives of the group
-// run as plans, through host memory. So do those that the library does not have.
+// run as plans, through host memory. So do those that the library does not have, when they have got their turn:
+// otherwise a member whose dtype or operation differs would wait in another place than the others, and nobody would
+// compare them.
 #pragma once
 
 #include <atomic>
@@ -41,7 +44,7 @@ class NcclEngine final : public CollectiveEngine {
   void Connect(const std::vector<std::vector<std::string>>& endpoints) override;
 
   Algorithm AlgorithmOf(DType dtype, int64_t bytes) const override;
-  bool TakesDeviceMemory() const override { return true; }
+  bool TakesDeviceMemory(const DeviceCollectives&) const override { return true; }
   void Begin(CollectiveCall&& call) override;
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;
   void OnPeerGone() override COHORT_EXCLUDES(mu_);
@@ -58,11 +61,18 @@ class NcclEngine final : public CollectiveEngine {
   // Sets choice_, and says why the library is not used. Throws FailedPreconditionError if it has to be.
   void Decide(const std::vector<std::vector<std::string>>& endpoints);
   bool RunsByLibrary(const CallSignature& signature) const;
+  // Returns the algorithm of an all-reduce that runs as a plan.
+  Algorithm PlanFor(DType dtype, size_t bytes) const;
   NcclLane& LaneOf(int rank) { return *lanes_[static_cast<size_t>(host_.members().local_index(rank))]; }
-  // Runs a call as a plan. If its input lies in device memory, copies it to host memory and the result back.
+  // Copies the input to host memory, and the result back when the call ends.
+  void MoveToHost(CollectiveCall& call);
+  // Takes a call that will run as a plan, and whose input lies in host memory.
+  void BeginOnHost(CollectiveCall&& call);
   void BeginPlan(CollectiveCall&& call);
   void OnReady(CollectiveCall&& call);
+  void OnTurnOfPlan(const std::shared_ptr<TurnCall>& call);
   void Ask(int rank, int64_t turn);
+  void OnStuck(int rank);
   // Fails the group with `seen`, unless it has failed or fails soon for the real reason. Returns why it has failed.
   Status Explain(int rank, const Status& seen) COHORT_EXCLUDES(mu_);
 
@@ -74,7 +84,7 @@ class NcclEngine final : public CollectiveEngine {
   mutable std::string id_;                        // that this process has made, if rank 0 is here
   std::atomic<bool> uses_library_{false};         // set by Connect, with choice_
   NcclChoice choice_;
-  AbortGuard guard_;
+  AbortGuard guard_{[this](int rank) { OnStuck(rank); }};
 
   Mutex mu_;
   CondVar changed_;

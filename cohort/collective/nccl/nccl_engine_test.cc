@@ -16,7 +16,6 @@ namespace cohort::collective {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using testing::Await;
 using testing::Begin;
 using ::testing::Each;
@@ -107,10 +106,15 @@ TEST_F(NcclEngineTest, AutoUsesItWhereEachMemberHasACard) {
 
 TEST_F(NcclEngineTest, MembersOnOneCardReduceThroughHostMemory) {
   TestCluster cluster(OneHost());
-  TestGroup group(cluster, {});
-  ASSERT_TRUE(group.joined());
   const int64_t before = nccl_.collectives();
-  ExpectWorks(group);
+  for (const Algorithm algorithm : {Algorithm::kAuto, Algorithm::kNccl}) {
+    GroupOptions options;
+    options.key = 1 + static_cast<int64_t>(algorithm);
+    options.algorithm = algorithm;
+    TestGroup group(cluster, options);
+    ASSERT_TRUE(group.joined());
+    ExpectWorks(group);
+  }
   EXPECT_EQ(nccl_.collectives(), before);
 }
 
@@ -205,6 +209,26 @@ TEST_F(NcclEngineTest, AMemberThatHangsInACallIsNamedAndItsProcessEnds) {
   EXPECT_THAT(EndOfProcess(), AllOf(HasSubstr("within 5 s"), HasSubstr("rank 1 (/job:worker")));
 }
 
+// No member is left that asks the others. Each process notices by itself that its call does not return.
+TEST_F(NcclEngineTest, CallsThatHangAtAllMembersFailTheGroup) {
+  EndOfProcess().clear();
+  AbortGuard::ReplaceEndOfProcess([](const std::string& why) {
+    EndOfProcess() = why;
+    cuda::InstalledFakeNccl().Heal();
+  });
+  TestCluster cluster(Hosts());
+  {
+    TestGroup group(cluster, {});
+    ASSERT_TRUE(group.joined());
+    ExpectWorks(group);
+    for (int rank = 0; rank < kMembers; ++rank) nccl_.Break(rank, cuda::NcclFault::kHangInCall);
+    auto futures = BeginAll(group, 10);
+    for (auto& future : futures) EXPECT_FALSE(Await(future).status.ok());
+  }
+  EXPECT_THAT(EndOfProcess(), AllOf(HasSubstr("within 5 s"), HasSubstr("is in a call of NCCL 2.28.7 that has not"),
+                                    HasSubstr("(/job:worker")));
+}
+
 TEST_F(NcclEngineTest, AnAbortThatHangsEndsTheProcessWithTheSuspect) {
   EndOfProcess().clear();
   AbortGuard::ReplaceEndOfProcess([](const std::string& why) {
@@ -231,19 +255,54 @@ TEST_F(NcclEngineTest, ADifferentMemberIsNamed) {
   TestCluster cluster(Hosts());
   TestGroup group(cluster, {});
   ASSERT_TRUE(group.joined());
+  const int64_t before = nccl_.calls();
   EXPECT_THAT(Errors(BeginAll(group, 10, /*odd=*/2)), Each(AllOf(HasSubstr("float32[11]"), HasSubstr("rank 2"))));
+  EXPECT_EQ(nccl_.calls(), before);
 }
 
-TEST_F(NcclEngineTest, ALostMemberIsNamed) {
+// The graph of one worker lacks a collective. Nothing of it gets to NCCL.
+TEST_F(NcclEngineTest, AMemberWithAnotherScheduleIsNamedBeforeNcclIsCalled) {
+  TestCluster cluster({"in_process", 4, 2, Algorithm::kAuto, 0, "GPU"});
+  const int64_t before = nccl_.calls();
+  const auto outcomes = testing::OnThreads(2, [&](int task) {
+    Graph graph;
+    const DeviceScope scope(graph, StrCat("/job:worker/task:", task, "/device:GPU:", task));
+    ops::CollectiveKeys keys;
+    keys.members = {"/job:worker/task:0/device:GPU:0", "/job:worker/task:1/device:GPU:1"};
+    std::vector<Output> sums;
+    for (const char* name : {"a", "b"}) {
+      if (task == 1 && std::string(name) == "b") continue;
+      keys.instance_key = ops::NextInstanceKey(graph);
+      sums.push_back(
+          ops::CollectiveReduce(ops::Const(graph, Tensor::Zeros(DType::kFloat32, {7})), keys, "Add", "Id", name));
+    }
+    Session session(graph, cluster.server(task).Target());
+    session.Run({}, sums);
+  });
+  for (const Status& status : outcomes) {
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("rank 1 (/job:worker/replica:0/task:1"),
+                                        HasSubstr("number 1 of its schedule is "), HasSubstr("'b' (instance 2)")));
+  }
+  EXPECT_EQ(nccl_.calls(), before);
+}
+
+// Its process ends in order, while the others are inside of the collective.
+TEST_F(NcclEngineTest, AMemberWhoseServerStopsIsNamed) {
   TestCluster cluster(Hosts());
   TestGroup group(cluster, {});
   ASSERT_TRUE(group.joined());
   ExpectWorks(group);
-  nccl_.Break(1, cuda::NcclFault::kHangInKernel);  // the others are inside of the collective
+  nccl_.Break(1, cuda::NcclFault::kHangInKernel);
+  const int64_t before = nccl_.calls();
   auto futures = BeginAll(group, 10);
+  while (nccl_.calls() < before + kMembers) std::this_thread::yield();
   cluster.Stop(1);
-  EXPECT_THAT(Errors(std::move(futures)),
-              Each(AnyOf(HasSubstr("ranks 1 (/job:worker"), HasSubstr("rank 1 (/job:worker"), HasSubstr("server"))));
+  std::vector<std::future<Outcome>> others;
+  others.push_back(std::move(futures[0]));
+  others.push_back(std::move(futures[2]));
+  EXPECT_THAT(Errors(std::move(others)), Each(AllOf(HasSubstr("'w' (instance 1, round 1)"), HasSubstr("/task:1"))));
+  EXPECT_FALSE(Await(futures[1]).status.ok());
 }
 
 // A connection of NCCL's breaks first, and the group's own connection tells the reason.
@@ -262,7 +321,9 @@ TEST_F(NcclEngineTest, TheCauseOfARemoteErrorIsAwaited) {
 
 TEST_F(NcclEngineTest, FloatingPointMaximaGoThroughHostMemory) {
   TestCluster cluster(Hosts());
-  TestGroup group(cluster, {});
+  GroupOptions options;
+  options.algorithm = Algorithm::kNccl;
+  TestGroup group(cluster, options);
   ASSERT_TRUE(group.joined());
   const int64_t before = nccl_.collectives();
   for (const Outcome& outcome : group.Run([](Communicator&member, Communicator::Done done) {

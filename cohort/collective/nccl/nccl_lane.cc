@@ -14,11 +14,25 @@ namespace cohort::collective {
 namespace {
 
 constexpr std::chrono::seconds kConnectLimit{30};
-// How long a collective may take, apart from its bytes. All members have begun it and have their inputs.
+// How long a collective may take, apart from its bytes. All members have begun it and have their inputs. The first
+// collective of its kind and size may take kConnectLimit if all members say that they are inside: NCCL makes
+// connections when they are first needed.
 constexpr std::chrono::milliseconds kCallLimit{4000};
 constexpr size_t kLeastBytesPerMillisecond = 16 * 1024;  // a slow network
 constexpr std::chrono::microseconds kFirstLook{20};
 constexpr std::chrono::microseconds kLongestLook{5000};
+
+// Tells the engine that a call of the library is under way.
+class LibraryCallMark {
+ public:
+  explicit LibraryCallMark(const NcclLaneEvents& events) : events_(events) { events_.on_call(true); }
+  ~LibraryCallMark() { events_.on_call(false); }
+  LibraryCallMark(const LibraryCallMark&) = delete;
+  LibraryCallMark& operator=(const LibraryCallMark&) = delete;
+
+ private:
+  const NcclLaneEvents& events_;
+};
 
 double InSeconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -231,14 +245,25 @@ Tensor NcclLane::Compute(int64_t turn, CollectiveCall& call) {
   if (communicator_ == nullptr) throw CancelledError("[collective] the communicator has been aborted");
   const bool in_place = what.kind == CallKind::kBroadcast && (what.root == call.rank || call.input.OwnsBufferAlone());
   Tensor output = in_place ? call.input : Tensor(what.dtype, call.output_shape, device_->allocator());
-  SetStage(NcclStage::kInCall);
-  communicator_->Begin({LibraryCollectiveOf(what.kind), what.op, what.root, std::move(call.input), output});
-  const auto bytes =
+  const LibraryCollective kind = LibraryCollectiveOf(what.kind);
+  const size_t bytes =
       static_cast<size_t>(what.shape.num_elements()) * DTypeSize(what.dtype) * static_cast<size_t>(members_.size());
   const Clock::duration limit = kCallLimit + std::chrono::milliseconds(bytes / kLeastBytesPerMillisecond);
+  const bool may_connect = bytes > largest_[kind];
+  const auto begin = Clock::now();
+  SetStage(NcclStage::kInCall);
+  {
+    const LibraryCallMark in_call(events_);
+    communicator_->Begin({kind, what.op, what.root, std::move(call.input), output});
+  }
   AwaitIdle(
       limit, [&] { events_.ask(turn); },
-      [&] { return DescribeLate(turn, DescribeCall(call.name, call.id, what), limit); });
+      [&] {
+        const auto allowed = may_connect && AllHaveBegun() ? std::max<Clock::duration>(limit, kConnectLimit) : limit;
+        if (Clock::now() < begin + allowed) return Status();
+        return DescribeLate(turn, DescribeCall(call.name, call.id, what), allowed);
+      });
+  largest_[kind] = std::max(largest_[kind], bytes);
   return to_host ? device_->CopyToHost(output) : output;
 }
 
@@ -285,6 +310,13 @@ Status NcclLane::DescribeLate(int64_t turn, const std::string& what, Clock::dura
       behind.empty() ? "it is on all devices: one of them, or the network, stands still" : StrJoin(behind, ", ");
   return Status(Code::kDeadlineExceeded, StrCat("[collective] expected that NCCL ends ", what, ", its turn ", turn,
                                                 ", within ", InSeconds(limit), " s; it does not: ", who));
+}
+
+bool NcclLane::AllHaveBegun() const {
+  MutexLock lock(shared_->mu);
+  const auto has_begun = [](const auto& answer) { return answer.second >= NcclStage::kInCall; };
+  return static_cast<int>(shared_->answers.size()) == members_.size() - 1 &&
+         std::all_of(shared_->answers.begin(), shared_->answers.end(), has_begun);
 }
 
 void NcclLane::SetStage(NcclStage stage) {

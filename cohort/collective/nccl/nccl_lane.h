@@ -40,6 +40,8 @@ struct NcclLaneEvents {
   std::function<Status(const Status&)> explain;
   // Asks all other members how far they are with a turn. Their answers come by OnAnswer.
   std::function<void(int64_t turn)> ask;
+  // The thread begins a call of the library (true), or has come back from it.
+  std::function<void(bool)> on_call;
   // The lane has aborted its communicator, and ends.
   std::function<void()> on_end;
 };
@@ -106,11 +108,13 @@ class NcclLane {
   std::shared_ptr<TurnCall> Next(int64_t* turn) COHORT_EXCLUDES(shared_->mu);
   void Run(int64_t turn, const std::shared_ptr<TurnCall>& call);
   Tensor Compute(int64_t turn, CollectiveCall& call);
-  // Waits until the communicator is idle. Throws its errors, CancelledError after Stop, and the error of `late` when
-  // `limit` has passed. Calls `ask` when half of it has passed.
+  // Waits until the communicator is idle. Throws its errors, and CancelledError after Stop. Calls `ask` when half of
+  // `limit` has passed. When all of it has passed, throws what `late` returns; if that is ok, goes on waiting.
   void AwaitIdle(Clock::duration limit, const std::function<void()>& ask, const std::function<Status()>& late);
   // Returns the error for a collective that does not end. It names the members that are behind.
   Status DescribeLate(int64_t turn, const std::string& what, Clock::duration limit) const COHORT_EXCLUDES(shared_->mu);
+  // Returns whether all members have said that they have begun the turn `next`.
+  bool AllHaveBegun() const COHORT_EXCLUDES(shared_->mu);
   void SetStage(NcclStage stage) COHORT_EXCLUDES(shared_->mu);
   void Abort();
 
@@ -120,6 +124,7 @@ class NcclLane {
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::shared_ptr<Device> device_;                     // of the thread
   std::unique_ptr<LibraryCommunicator> communicator_;  // of the thread
+  std::map<LibraryCollective, size_t> largest_;        // of the thread: the bytes of the largest that has ended
   std::thread thread_;
 };
 

@@ -31,6 +31,16 @@ bool TurnCall::Run(const WaitsFor& waits_for, const std::function<void(Collectiv
   return true;
 }
 
+bool TurnCall::Take(CollectiveCall* call) {
+  {
+    MutexLock lock(mu_);
+    if (stage_ == Stage::kRuns || stage_ == Stage::kEnded) return false;
+    stage_ = Stage::kEnded;
+  }
+  *call = std::move(call_);
+  return true;
+}
+
 void TurnCall::Fail(const Status& why) {
   {
     MutexLock lock(mu_);

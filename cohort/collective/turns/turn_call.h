@@ -42,6 +42,9 @@ class TurnCall final : public UnfinishedCollective {
   // Runs `work` with the call on this thread and returns true. If the call has ended, only returns false. From the
   // start of `work` until End, Fail does nothing. While `work` runs, DescribeWait names the member of `waits_for`.
   bool Run(const WaitsFor& waits_for, const std::function<void(CollectiveCall&)>& work) COHORT_EXCLUDES(mu_);
+  // Moves the call to `*call`. The caller ends it, and this object counts as ended. Returns false and does nothing if
+  // the call runs or has ended.
+  bool Take(CollectiveCall* call) COHORT_EXCLUDES(mu_);
   // Ends the call with `why`, unless it runs or has ended.
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);
   // Ends the call with the outcome of `work`, unless the call has ended. Requires: Run has returned true.

@@ -183,6 +183,14 @@ void TurnOrder::Finish(const std::shared_ptr<TurnCall>& call, const Status& stat
   call->End(status, std::move(result));
 }
 
+bool TurnOrder::Take(const std::shared_ptr<TurnCall>& call, CollectiveCall* taken) {
+  {
+    MutexLock lock(mu_);
+    calls_.erase({call->rank(), call->id()});
+  }
+  return call->Take(taken);
+}
+
 void TurnOrder::DecrementRunning() {
   std::vector<int> left;
   {

@@ -60,6 +60,10 @@ class TurnOrder {
   void OnConnected() { DecrementRunning(); }
   // A lane calls it when a call that it has run is over. Ends the call.
   void Finish(const std::shared_ptr<TurnCall>& call, const Status& status, Tensor result) COHORT_EXCLUDES(mu_);
+  // For a call that got its turn and that the library does not run. Moves it to `*taken`; the caller ends it, and then
+  // calls OnTakenEnded. Returns false if the call has ended.
+  bool Take(const std::shared_ptr<TurnCall>& call, CollectiveCall* taken) COHORT_EXCLUDES(mu_);
+  void OnTakenEnded() { DecrementRunning(); }
   // Refuses all calls from now on. Returns false if it was called before.
   bool SetFailed(const Status& why) COHORT_EXCLUDES(mu_);
   // Ends all calls that do not run. Requires: SetFailed was called, and the lanes take no calls any more.

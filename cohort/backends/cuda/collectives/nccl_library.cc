@@ -48,7 +48,12 @@ class NcclCommunicator final : public LibraryCommunicator {
         size_(size),
         wake_(std::move(wake)),
         stream_(device.driver(), device.card(), "nccl") {
-    connecting_ = StillGoesOn(FindNccl().Init(device.card(), id, rank, size, &comm_));
+    try {
+      connecting_ = StillGoesOn(FindNccl().Init(device.card(), id, rank, size, &comm_));
+    } catch (...) {
+      Abort();
+      throw;
+    }
   }
   ~NcclCommunicator() override { Abort(); }
 

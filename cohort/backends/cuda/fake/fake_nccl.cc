@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cohort/backends/cuda/fake/nccl_elements.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -15,36 +16,6 @@ namespace {
 
 constexpr int kVersion = 22807;
 constexpr size_t kIdBytes = 128;  // as NCCL's
-
-size_t SizeOf(NcclType type) {
-  switch (type) {
-    case NcclType::kFloat64:
-    case NcclType::kInt64: return 8;
-    case NcclType::kFloat32:
-    case NcclType::kInt32: return 4;
-    case NcclType::kUint8: return 1;
-  }
-  return 1;
-}
-
-template <typename T>
-T Joined(NcclOp op, T a, T b) {
-  using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // integers wrap around
-  switch (op) {
-    case NcclOp::kSum: return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
-    case NcclOp::kProduct: return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
-    case NcclOp::kMin: return b < a ? b : a;
-    case NcclOp::kMax: return b > a ? b : a;
-  }
-  return a;
-}
-
-template <typename T>
-void JoinInto(NcclOp op, std::vector<char>& sums, const void* next, size_t count) {
-  auto* to = reinterpret_cast<T*>(sums.data());
-  const auto* from = static_cast<const T*>(next);
-  for (size_t i = 0; i < count; ++i) to[i] = Joined<T>(op, to[i], from[i]);
-}
 
 enum class Kind { kAllReduce, kBroadcast, kAllGather };
 
@@ -180,6 +151,7 @@ NcclResult FakeNccl::AllGather(NcclComm comm, const void* in, void* out, size_t 
 
 NcclResult FakeNccl::Enqueue(NcclComm comm, std::shared_ptr<Part> part, StreamHandle stream) {
   auto& own = *static_cast<Comm*>(comm.native);
+  ++calls_;
   HangWhile(own.rank, NcclFault::kHangInCall);
   part->comm = &own;
   {
@@ -224,13 +196,7 @@ void FakeNccl::RunPart(Part& part) {
     for (const auto& [rank, other] : parts) {
       if (part.kind == Kind::kAllGather) append(other->in);
       if (part.kind != Kind::kAllReduce || rank == 0) continue;
-      switch (part.type) {
-        case NcclType::kFloat32: JoinInto<float>(part.op, result, other->in, part.count); break;
-        case NcclType::kFloat64: JoinInto<double>(part.op, result, other->in, part.count); break;
-        case NcclType::kInt32: JoinInto<int32_t>(part.op, result, other->in, part.count); break;
-        case NcclType::kInt64: JoinInto<int64_t>(part.op, result, other->in, part.count); break;
-        case NcclType::kUint8: JoinInto<uint8_t>(part.op, result, other->in, part.count); break;
-      }
+      JoinInto(part.op, part.type, result.data(), other->in, part.count);
     }
     for (const auto& [rank, other] : parts) {
       if (part.kind != Kind::kBroadcast || rank != part.root || other->out != other->in) {

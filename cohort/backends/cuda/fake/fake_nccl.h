@@ -50,8 +50,9 @@ class FakeNccl final : public Nccl {
   void Heal();
   // Makes Version, and so the opening of the library, fail.
   void set_absent(bool absent) { absent_ = absent; }
-  // Return how many identifiers were made, and how many collectives have run to their end.
+  // Return how many identifiers were made, how many collectives members have begun, and how many have run to their end.
   int ids() const { return ids_; }
+  int64_t calls() const { return calls_; }
   int64_t collectives() const { return collectives_; }
 
  private:
@@ -71,6 +72,7 @@ class FakeNccl final : public Nccl {
   Driver& driver_;
   std::atomic<bool> absent_{false};
   std::atomic<int> ids_{0};
+  std::atomic<int64_t> calls_{0};
   std::atomic<int64_t> collectives_{0};
   Mutex mu_;
   CondVar changed_;
