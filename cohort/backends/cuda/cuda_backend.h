@@ -46,7 +46,7 @@ class CudaBackend final : public Backend {
 
  private:
   const std::string type_ = "GPU";
-  const CudaCollectives collectives_;
+  const CudaCollectives collectives_{};
   mutable NcclLibrary library_;
   std::atomic<bool> takes_unplaced_nodes_{true};
 };

@@ -97,7 +97,8 @@ NcclLaneEvents NcclEngine::EventsOf(int rank) {
 }
 
 std::vector<std::string> NcclEngine::Endpoints() const {
-  std::vector<std::string> endpoints;
+  MutexLock lock(endpoints_mu_);
+  if (!endpoints_.empty()) return endpoints_;
   for (const int rank : host_.members().local_ranks()) {
     NcclEndpoint endpoint;
     try {
@@ -105,14 +106,13 @@ std::vector<std::string> NcclEngine::Endpoints() const {
       const std::shared_ptr<Device> device = host_.device(rank);
       if (device == nullptr) throw UnavailableError("its server has stopped");
       endpoint.device = library_.PhysicalName(*device);
-      if (rank == 0 && id_.empty()) id_ = library_.NewId();
-      if (rank == 0) endpoint.id = id_;
+      if (rank == 0) endpoint.id = library_.NewId();
     } catch (const Error& error) {
       endpoint.missing = error.what();
     }
-    endpoints.push_back(EncodeEndpoint(endpoint));
+    endpoints_.push_back(EncodeEndpoint(endpoint));
   }
-  return endpoints;
+  return endpoints_;
 }
 
 size_t NcclEngine::NumEndpointsOf(int process) const {
@@ -141,6 +141,9 @@ void NcclEngine::Decide(const std::vector<std::vector<std::string>>& endpoints) 
     SayOnce(said, StrCat(members.DescribeRank(choice_.same_as), " and ", members.DescribeRank(choice_.rank),
                          " share a physical device (", all[static_cast<size_t>(choice_.rank)].device,
                          "), which NCCL refuses. Collectives between their processes go through host memory."));
+  } else {
+    LogInfo("collective", "group ", host_.options().key, ", generation ", host_.options().generation, ": ",
+            library_.Describe(), " connects ", members.size(), " members");
   }
 }
 

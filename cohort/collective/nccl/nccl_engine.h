@@ -39,7 +39,8 @@ class NcclEngine final : public CollectiveEngine {
   // Requires: Join has returned, or Connect was never called.
   ~NcclEngine() override = default;
 
-  std::vector<std::string> Endpoints() const override;
+  // Opens the library at the first call. Later calls return the same.
+  std::vector<std::string> Endpoints() const override COHORT_EXCLUDES(endpoints_mu_);
   size_t NumEndpointsOf(int process) const override;
   void Connect(const std::vector<std::vector<std::string>>& endpoints) override;
 
@@ -81,11 +82,12 @@ class NcclEngine final : public CollectiveEngine {
   PlanEngine plans_;
   TurnOrder order_;
   std::vector<std::unique_ptr<NcclLane>> lanes_;  // of the local ranks
-  mutable std::string id_;                        // that this process has made, if rank 0 is here
   std::atomic<bool> uses_library_{false};         // set by Connect, with choice_
   NcclChoice choice_;
   AbortGuard guard_{[this](int rank) { OnStuck(rank); }};
 
+  mutable Mutex endpoints_mu_;
+  mutable std::vector<std::string> endpoints_ COHORT_GUARDED_BY(endpoints_mu_);
   Mutex mu_;
   CondVar changed_;
   bool failed_ COHORT_GUARDED_BY(mu_) = false;
