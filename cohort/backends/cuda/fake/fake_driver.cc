@@ -106,6 +106,9 @@ class FakeDriver::Queue {
     thread_.join();
   }
   int card() const { return card_; }
+  // Whether a kernel was ever enqueued.
+  bool has_kernels() const { return has_kernels_; }
+  void set_has_kernels() { has_kernels_ = true; }
 
   // Runs `work` after all work before it, or records it if the stream is being captured. A piece of work with `always`
   // runs also on a card that has failed.
@@ -179,6 +182,7 @@ class FakeDriver::Queue {
 
   const int card_;
   CardState& state_;
+  std::atomic<bool> has_kernels_{false};
   Mutex mu_;
   CondVar wake_;
   std::deque<Piece> queue_ COHORT_GUARDED_BY(mu_);
@@ -432,10 +436,13 @@ Status FakeDriver::Synchronize(EventHandle event) {
   return IsReached(event, &reached);
 }
 
-void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
+void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
+  if (direction == Copy::kToHost) control_.bytes_to_host_ += static_cast<int64_t>(bytes);
+  if (direction == Copy::kFromHost) control_.bytes_from_host_ += static_cast<int64_t>(bytes);
+  if (direction != Copy::kOnDevice && queue->has_kernels()) ++control_.copies_between_kernels_;
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
@@ -476,6 +483,11 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
   CheckHasCode(code, queue->card());
   RefuseIfWanted(*queue);
   ++control_.launches_;
+  queue->set_has_kernels();
+  {
+    MutexLock lock(control_.mu_);
+    ++control_.launches_by_name_[code.name];
+  }
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);
   std::memcpy(copy.get(), argument, bytes);
@@ -513,6 +525,13 @@ void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
 }
 
 void FakeDriver::DestroyGraph(GraphHandle graph) { delete static_cast<Graph*>(graph.native); }
+
+int64_t FakeControl::launches_of(const std::string& part) const {
+  MutexLock lock(mu_);
+  int64_t launches = 0;
+  for (const auto& [name, count] : launches_by_name_) launches += name.find(part) == std::string::npos ? 0 : count;
+  return launches;
+}
 
 void FakeControl::FailWork(int card, int64_t n) {
   FakeCardState& state = State(card);
