@@ -38,6 +38,14 @@ using ::testing::HasSubstr;
 // The cards of the fake driver, by the tests that use them.
 enum Card { kUnused, kExclusive, kFull, kNoCodeForIt, kPinned, kForked, kWanted, kBroken, kCards };
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kUnderThreadSanitizer = true;
+#elif defined(__has_feature)
+constexpr bool kUnderThreadSanitizer = __has_feature(thread_sanitizer);
+#else
+constexpr bool kUnderThreadSanitizer = false;
+#endif
+
 constexpr char kNeedsTheFake[] = "only the fake driver has this fault at will";
 
 class CudaFaultsTest : public ::testing::Test {
@@ -215,6 +223,7 @@ std::string InChild(const std::function<std::string()>& call) {
 }
 
 TEST_F(CudaFaultsTest, AChildThatWasForkedAfterTheFirstUseHearsThatItCannotUseACard) {
+  if (kUnderThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer allows a forked child no new threads";
   Doubling doubling(Gpu(kForked));
   Session session(doubling.graph, "", Config());
   EXPECT_THAT(doubling.Run(session), ElementsAre(2, 4));
