@@ -180,6 +180,7 @@ TEST(HostBlockTest, ReductionsGiveAllThreadsTheResult) {
 
 TEST(HostBlockTest, ThreadsOfTheProcessRunLaunchesAtTheSameTime) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
       for (int k = 0; k < 5; ++k) CheckSums<int>(128);
