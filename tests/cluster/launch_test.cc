@@ -96,7 +96,7 @@ TEST_F(LaunchTest, ServersThatStayAreEndedAndThatIsNoFailure) {
 TEST_F(LaunchTest, ParameterServersSeeNoGpusUnlessTheLaunchSaysSo) {
   for (const bool ps_gpus : {false, true}) {
     std::vector<std::string> flags = {"--ps=1", "--workers=1"};
-    if (ps_gpus) flags.emplace_back("--ps-gpus");
+    if (ps_gpus) flags.emplace_back("--ps_gpus");
     LaunchedProgram program(Shell(flags,
                                   "if is ps 0; then echo \"server [$CUDA_VISIBLE_DEVICES]\"; else echo \"worker "
                                   "[$CUDA_VISIBLE_DEVICES]\"; fi"),
