@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,6 +17,7 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -88,6 +90,20 @@ TEST_F(LaunchTest, ServersThatStayAreEndedAndThatIsNoFailure) {
       Shell({"--ps=2", "--workers=2", "--grace=0.1"}, "is worker 0 || is worker 1 || exec sleep 600; exit 0"));
   EXPECT_EQ(program.Wait(), 0);
   EXPECT_THAT(program.err(), HasSubstr("ps/0, ps/1 did not end within 0.1 s; sending SIGTERM"));
+}
+
+// Their variables would go there, and take the memory of the workers' cards.
+TEST_F(LaunchTest, ParameterServersSeeNoGpusUnlessTheLaunchSaysSo) {
+  for (const bool ps_gpus : {false, true}) {
+    std::vector<std::string> flags = {"--ps=1", "--workers=1"};
+    if (ps_gpus) flags.emplace_back("--ps_gpus");
+    LaunchedProgram program(Shell(flags,
+                                  "if is ps 0; then echo \"server [$CUDA_VISIBLE_DEVICES]\"; else echo \"worker "
+                                  "[$CUDA_VISIBLE_DEVICES]\"; fi"),
+                            [] { setenv("CUDA_VISIBLE_DEVICES", "3", 1); });
+    EXPECT_EQ(program.Wait(), 0) << program.err();
+    EXPECT_THAT(program.out(), AllOf(HasSubstr("worker [3]"), HasSubstr(ps_gpus ? "server [3]" : "server []")));
+  }
 }
 
 TEST_F(LaunchTest, AServerThatFailsAfterTheWorkersIsAFailure) {

@@ -113,6 +113,8 @@ void Declare(CLI::App* app, Flags* flags) {
       ->type_name("DIR");
   app->add_option("--logdir", options.logdir, "Write the addresses into DIR/cluster.json, for 'cohort status --logdir'")
       ->type_name("DIR");
+  app->add_flag("--ps_gpus", options.ps_gpus,
+                "Let parameter servers use GPUs (without it, they get an empty CUDA_VISIBLE_DEVICES)");
   app->add_flag("--metrics", options.metrics,
                 "Give each task a port of 127.0.0.1 for /metrics and /healthz (sets COHORT_METRICS_PORT)");
   app->add_flag("--dry_run", flags->dry_run, "Print each task's TF_CONFIG and start nothing");

@@ -11,6 +11,7 @@ LaunchPlan::LaunchPlan(const LaunchOptions& options)
       division_(DivideCores(AvailableCores(), static_cast<int>(tasks_.size()) - options.jobs.ps, options.jobs.ps,
                             options.threads_per_task)),
       threads_are_fixed_(options.threads_per_task.has_value()),
+      ps_gpus_(options.ps_gpus),
       orphan_timeout_(options.orphan_timeout),
       chief_timeout_(options.chief_timeout),
       stop_grace_(std::max(options.grace, options.kill_after)),
@@ -34,6 +35,8 @@ Environment LaunchPlan::EnvironmentOf(size_t task) const {
   SetSeconds("COHORT_ORPHAN_TIMEOUT", orphan_timeout_, &environment);
   SetSeconds("COHORT_CHIEF_TIMEOUT", chief_timeout_, &environment);
   if (metrics_ports_[task]) environment["COHORT_METRICS_PORT"] = StrCat(metrics_ports_[task]->port());
+  // Nodes that name no type of device, such as the variables of parameter servers, stand on a GPU if the task has one.
+  if (tasks_[task].IsPs() && !ps_gpus_) environment["CUDA_VISIBLE_DEVICES"] = "";
   environment["TF_CONFIG"] = TFConfig(task);
   return environment;
 }

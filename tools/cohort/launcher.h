@@ -39,6 +39,7 @@ struct LaunchOptions {
   bool tls = false;                  // make certificates; tasks connect by TLS only
   std::string output_dir;            // if set, each task also has a log file there; made if missing
   std::string logdir;                // if set, the launcher writes cluster.json there, for `cohort status`
+  bool ps_gpus = false;              // parameter servers see the GPUs of this machine, as the other tasks do
   bool metrics = false;              // give each task a port for its metrics (COHORT_METRICS_PORT)
   std::vector<std::string> command;  // PROGRAM ARGS
 };
@@ -65,6 +66,7 @@ class LaunchPlan {
   std::vector<std::optional<PortReservation>> metrics_ports_;  // by task
   CoreDivision division_;
   bool threads_are_fixed_;
+  bool ps_gpus_;
   std::optional<double> orphan_timeout_;
   std::optional<double> chief_timeout_;
   std::chrono::duration<double> stop_grace_;

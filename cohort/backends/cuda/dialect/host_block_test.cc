@@ -164,9 +164,10 @@ template <typename T>
 void CheckSums(uint32_t threads) {
   std::vector<T> sums(3 * threads);
   RunKernel(SumBlocks<T>{sums.data()}, SizeOf(3, threads));
+  const uint32_t sum_of_block = threads * (threads - 1) / 2;
   for (uint32_t i = 0; i < sums.size(); ++i) {
     const uint32_t first = i / threads * threads;
-    EXPECT_EQ(sums[i], static_cast<T>(threads * first + threads * (threads - 1) / 2 + threads - 1)) << i;
+    EXPECT_EQ(sums[i], static_cast<T>(threads * first + sum_of_block + threads - 1)) << i;
   }
 }
 
@@ -180,6 +181,7 @@ TEST(HostBlockTest, ReductionsGiveAllThreadsTheResult) {
 
 TEST(HostBlockTest, ThreadsOfTheProcessRunLaunchesAtTheSameTime) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([] {
       for (int k = 0; k < 5; ++k) CheckSums<int>(128);

@@ -43,7 +43,7 @@ class FakeControl {
   // next.
   void FailWork(int card, int64_t n);
   // The n-th call of Allocate (of all cards) from now on, and the calls after it, `times` in all, return null. 1: the
-  // next. The allocator asks up to six times before it gives up.
+  // next. The allocator asks up to twelve times before it gives up.
   void FailAllocation(int64_t n, int64_t times = 1) {
     failing_allocations_ = times;
     allocations_left_ = n;

@@ -88,6 +88,7 @@ std::vector<Tensor> RunOnFakeGpu(const Graph& graph, const std::vector<Output>& 
     if (!run.IsFed(*node)) run.Compute(*node);
   }
   std::vector<Tensor> values;
+  values.reserve(fetches.size());
   for (const Output& fetch : fetches) values.push_back(run.Fetch(fetch));
   run.Finish();
   return values;
