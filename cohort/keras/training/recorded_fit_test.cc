@@ -6,7 +6,6 @@
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/device/logical_devices.h"
-#include "cohort/distribute/strategies.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/registration.h"
@@ -24,11 +23,14 @@ struct Fitted {
 Fitted FitOnGpu(bool recorded) {
   config::EnableStepRecording(recorded);
   const cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  cuda::CudaBackend& backend = cuda::CudaBackend::Get();
+  const bool took = backend.takes_unplaced_nodes();
+  backend.set_takes_unplaced_nodes(true);  // as without tests
   SessionConfig session;
-  session.device_count[cuda::CudaBackend::Get().type()] = 1;
+  session.device_count[backend.type()] = 1;
   Sequential model({Input(Shape{8, 8, 1}), Conv2D(4, 3, {.activation = "selu"}), MaxPooling2D(2), BatchNormalization(),
                     Flatten(), Dropout(0.25), Dense(5, {.activation = "softmax"})},
-                   {.seed = 5, .session = session, .strategy = distribute::OneDevice("/device:GPU:0")});
+                   {.seed = 5, .session = session});
   model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   const Tensor x = Counting(Shape{22, 8, 8, 1}, -1.0f, 0.002f);
   Tensor y(DType::kInt64, Shape{22});
@@ -41,6 +43,7 @@ Fitted FitOnGpu(bool recorded) {
   fitted.launches += control.launches();
   fitted.graphs += control.graph_launches();
   fitted.weights = model.GetWeights();
+  backend.set_takes_unplaced_nodes(took);
   config::EnableStepRecording(true);
   return fitted;
 }

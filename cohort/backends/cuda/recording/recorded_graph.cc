@@ -69,6 +69,7 @@ bool RecordedGraph::DropIfIdle() {
 RecordedStep::Outcome RecordedGraph::Enqueue(std::span<const Tensor> args) {
   if (home_.resources.epoch() != epoch_ || !Begin()) return Outcome::kStale;
   auto places = VariableResource::Places::kMoved;
+  staged_.clear();  // of a step whose card has failed
   try {
     for (const RecordedParts::Feed& feed : parts_.feeds) {
       const Tensor& value = args[feed.arg];
