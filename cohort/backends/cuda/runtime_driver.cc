@@ -173,9 +173,10 @@ class RuntimeDriver final : public Driver {
   const void* LoadKernel(int card, const std::string& code, const char* name) override {
     Use(card);
     cudaLibrary_t library = nullptr;
-    Check("cudaLibraryLoadData", cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+    Check("cudaLibraryLoadData", card,
+          cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
     cudaKernel_t kernel = nullptr;
-    Check("cudaLibraryGetKernel", cudaLibraryGetKernel(&kernel, library, name));
+    Check("cudaLibraryGetKernel", card, cudaLibraryGetKernel(&kernel, library, name));
     return kernel;  // cudaLaunchKernel takes it in place of a function
   }
 
