@@ -50,6 +50,8 @@ class FakeControl {
   }
   // The n-th call of AllocatePinned from now on returns null. 1: the next.
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
+  // Makes all calls of AllocatePinned return null until it is called with false.
+  void FailAllPinnedAllocations(bool fail) { no_pinned_ = fail; }
   // Makes calls fail from now on, until it is called with kOther: kOutOfMemory and kNotAvailable those that need a
   // context of a card that has none, kNoCode launches.
   void SetFault(int card, CardFault fault);
@@ -74,6 +76,7 @@ class FakeControl {
   std::atomic<int64_t> allocations_left_{0};
   std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};
+  std::atomic<bool> no_pinned_{false};
 };
 
 // A test owns it, or lets it live as long as the process. All streams must be destroyed before it. Thread-safe.
