@@ -33,22 +33,34 @@ class GuardedPhilox {
   // Returns the generator for the step. The next call gets it `calls` further on.
   Philox Reserve(const KernelContext& ctx, int64_t calls) {
     const StepInfo& step = ctx.step();
+    if (!step.closure.valid()) return Reserve(calls);
     MutexLock lock(mu_);
-    Philox* philox = &philox_;
-    if (step.closure.valid()) {
-      const Philox first = Philox::FromStatelessSeed(seed_ ^ seed2_ << 32, static_cast<uint64_t>(step.closure.number));
-      if (of_steps_.size() > kSteps) of_steps_.erase(of_steps_.begin());
-      philox = &of_steps_.try_emplace(step.step_id, first).first->second;
-    }
-    const Philox now = *philox;
-    philox->Skip(static_cast<uint64_t>(calls));
+    const Philox first = Philox::FromStatelessSeed(seed_ ^ seed2_ << 32, static_cast<uint64_t>(step.closure.number));
+    if (of_steps_.size() > kSteps) of_steps_.erase(of_steps_.begin());
+    return Advance(of_steps_.try_emplace(step.step_id, first).first->second, calls);
+  }
+  // As above, for a step that is of no closure.
+  Philox Reserve(int64_t calls) {
+    MutexLock lock(mu_);
+    return Advance(philox_, calls);
+  }
+  // Reserve 256 calls for each number, as TensorFlow does.
+  Philox ReserveFor(const KernelContext& ctx, int64_t numbers) { return Reserve(ctx, numbers * 256); }
+  Philox ReserveFor(int64_t numbers) { return Reserve(numbers * 256); }
+  // Return the numbers from 0 to n - 1 in a random order (Fisher and Yates). The second form is for a step that is of
+  // no closure.
+  std::vector<int64_t> RandomOrder(const KernelContext& ctx, int64_t n) { return Order(Reserve(ctx, CallsFor(n)), n); }
+  std::vector<int64_t> RandomOrder(int64_t n) { return Order(Reserve(CallsFor(n)), n); }
+
+ private:
+  static int64_t CallsFor(int64_t words) { return (words + Philox::kWords - 1) / Philox::kWords; }
+  static Philox Advance(Philox& philox, int64_t calls) {
+    const Philox now = philox;
+    philox.Skip(static_cast<uint64_t>(calls));
     return now;
   }
-  // Reserves 256 calls for each number, as TensorFlow does.
-  Philox ReserveFor(const KernelContext& ctx, int64_t numbers) { return Reserve(ctx, numbers * 256); }
-  // Returns the numbers from 0 to n - 1 in a random order (Fisher and Yates).
-  std::vector<int64_t> RandomOrder(const KernelContext& ctx, int64_t n) {
-    PhiloxWords words(Reserve(ctx, (n + Philox::kWords - 1) / Philox::kWords));
+  static std::vector<int64_t> Order(const Philox& philox, int64_t n) {
+    PhiloxWords words(philox);
     std::vector<int64_t> order(static_cast<size_t>(n));
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
     for (size_t i = 0; i + 1 < order.size(); ++i) {
@@ -57,7 +69,6 @@ class GuardedPhilox {
     return order;
   }
 
- private:
   // The most steps of closures that are remembered; a worker runs far fewer at the same time.
   static constexpr size_t kSteps = 1024;
 
@@ -89,11 +100,15 @@ inline Shape ShapeOfDims(const Tensor& dims) {
   return shape;
 }
 
-// Returns the generator of a stateless op. Throws InvalidArgumentError if `seed` does not have two elements.
+// Throws InvalidArgumentError if the seed of a stateless op does not have two elements.
+inline void CheckSeed(const Tensor& seed) {
+  if (seed.num_elements() == 2) return;
+  throw InvalidArgumentError(StrCat("[kernels/random] expected a seed of shape [2]; got ", seed.shape()));
+}
+
+// Returns the generator of a stateless op. Throws as CheckSeed does.
 inline Philox PhiloxOfSeedInput(const Tensor& seed) {
-  if (seed.num_elements() != 2) {
-    throw InvalidArgumentError(StrCat("[kernels/random] expected a seed of shape [2]; got ", seed.shape()));
-  }
+  CheckSeed(seed);
   return Philox::FromStatelessSeed(static_cast<uint64_t>(IntegerAt(seed, 0)),
                                    static_cast<uint64_t>(IntegerAt(seed, 1)));
 }

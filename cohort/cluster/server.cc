@@ -117,6 +117,7 @@ void Server::Start() {
   transport.max_connections = options_.max_connections;
   transport.max_handshakes = options_.max_handshakes;
   transport.max_handshakes_per_address = options_.max_handshakes_per_address;
+  transport.max_failed_handshakes_per_second = options_.max_failed_handshakes_per_second;
   transport.heartbeat_interval = options_.heartbeat_interval;
   transport.silence_limit = options_.silence_limit;
   transport.allow_insecure = options_.allow_insecure;

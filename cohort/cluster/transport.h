@@ -61,11 +61,13 @@ struct TransportOptions {
   int network_threads = 0;                             // for gRPC only; 0: 1 to 4, depending on the number of cores
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
   // Limits for a side that listens; for gRPC only. A connection beyond max_connections is refused. If there are more
-  // handshakes than one of the other two limits, the oldest one is dropped.
+  // handshakes than one of the next two limits, the oldest one is dropped. If more handshakes fail in a second than the
+  // last limit says, sockets wait before they are accepted.
   int max_connections = 4096;            // accepted connections; each has two sockets
   int max_handshakes = 256;              // sockets whose peers have not proved yet that they have the token
   int max_handshakes_per_address = 128;  // those of one IP address
-  TlsOptions tls;                        // for gRPC only; the files of mutual TLS; empty: no TLS
+  int max_failed_handshakes_per_second = 500;
+  TlsOptions tls;  // for gRPC only; the files of mutual TLS; empty: no TLS
 };
 
 // A connection to one peer. The transport makes it and keeps a shared_ptr to it until OnClosed; callers may also keep

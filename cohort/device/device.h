@@ -22,6 +22,7 @@
 namespace cohort {
 
 class Backend;
+class StepRecorder;
 
 // The objects that all devices of a task share. Each task has one TaskResources.
 struct TaskResources {
@@ -77,6 +78,8 @@ class Device {
   // Returns a copy of `value` in device memory. Work that is enqueued later on the compute stream may read it.
   // Requires: `value` lies in host memory.
   virtual Tensor CopyFromHostAsync(const Tensor& value);
+  // Returns what records the steps of this device (recorded_step.h); nullptr if the device records none.
+  virtual StepRecorder* step_recorder() { return nullptr; }
   // Runs `work` later on the compute thread. Does not wait. The callback of a StreamEvent uses it for work that the
   // callback must not do itself.
   void RunOnHost(std::function<void()> work) { compute_thread().Schedule(std::move(work)); }

@@ -1,6 +1,7 @@
 // How a kernel gets its outputs (in new memory, or in the memory of an input), and the registry of kernels.
 #include "cohort/device/kernel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -73,8 +74,12 @@ Tensor KernelContext::TakeInput(int i, int32_t uses) {
 }
 
 std::string KernelContext::Describe() const {
+  constexpr int kMostInputs = 24;  // a node that joins updates may have hundreds
   std::string inputs;
-  for (int i = 0; i < num_inputs(); ++i) inputs += StrCat(i > 0 ? ", " : "", input(i).dtype(), input(i).shape());
+  for (int i = 0; i < std::min(num_inputs(), kMostInputs); ++i) {
+    inputs += StrCat(i > 0 ? ", " : "", input(i).dtype(), input(i).shape());
+  }
+  if (num_inputs() > kMostInputs) inputs += StrCat(" and ", num_inputs() - kMostInputs, " more");
   std::string callers;
   for (const CallFrame* frame = step_->caller; frame != nullptr; frame = frame->outer) {
     callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",

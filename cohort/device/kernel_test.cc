@@ -130,6 +130,16 @@ TEST(KernelContextTest, DescribesNodeDeviceAndInputs) {
                     HasSubstr("inputs: float32[2], float32[]]]")));
 }
 
+// An error of a node with hundreds of inputs stays readable.
+TEST(KernelContextTest, DescribesTheFirstOfManyInputs) {
+  Harness h;
+  h.slots[0] = Tensor::Vector<float>({1, 2});
+  const std::vector<int32_t> many(400, 0);
+  const KernelContext ctx(*h.node, *h.devices[0], h.step, h.slots, many, h.slots + 2, h.uses);
+  EXPECT_THAT(ctx.Describe(), HasSubstr("float32[2], float32[2] and 376 more]]"));
+  EXPECT_LT(ctx.Describe().size(), 500u);
+}
+
 struct Waits final : AsyncOpKernel {
   explicit Waits(const KernelConstruction&) {}
   void ComputeAsync(KernelContext&, Done done) override { done(Status()); }

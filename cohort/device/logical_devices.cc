@@ -3,6 +3,8 @@
 #include "cohort/device/logical_devices.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <string>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -66,6 +68,15 @@ MemoryUse* UseOf(const std::string& device, const char* call) {
 
 std::atomic<bool> tensor_float_32{true};
 
+// The variable is read once, at the first use.
+std::atomic<bool>& StepRecording() {
+  static std::atomic<bool> enabled{[] {
+    const char* value = std::getenv("COHORT_RECORD_STEPS");
+    return value == nullptr || std::string(value) != "0";
+  }()};
+  return enabled;
+}
+
 }  // namespace
 
 MemoryInfo GetMemoryInfo(const std::string& device) {
@@ -79,5 +90,8 @@ void ResetMemoryStats(const std::string& device) {
 
 void EnableTensorFloat32Execution(bool enabled) { tensor_float_32.store(enabled); }
 bool TensorFloat32ExecutionEnabled() { return tensor_float_32.load(); }
+
+void EnableStepRecording(bool enabled) { StepRecording().store(enabled); }
+bool StepRecordingEnabled() { return StepRecording().load(std::memory_order_relaxed); }
 
 }  // namespace cohort::config

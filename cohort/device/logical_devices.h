@@ -103,4 +103,11 @@ COHORT_EXPORT void ResetMemoryStats(const std::string& device);
 COHORT_EXPORT void EnableTensorFloat32Execution(bool enabled);
 COHORT_EXPORT bool TensorFloat32ExecutionEnabled();
 
+// Says whether devices that can record steps do so (on a GPU as CUDA graphs): a step that is run again with feeds of
+// the same shapes is then enqueued with one call instead of one for each kernel. The results are the same bits. It is
+// enabled at the start, unless the environment variable COHORT_RECORD_STEPS is 0. It may be called at any time: the
+// call is for steps that begin later. Thread-safe.
+COHORT_EXPORT void EnableStepRecording(bool enabled);
+COHORT_EXPORT bool StepRecordingEnabled();
+
 }  // namespace cohort::config

@@ -107,4 +107,28 @@ void VariableResource::UpdateTogether(std::span<VariableResource* const> variabl
   }
 }
 
+VariableResource::Places VariableResource::RunAtPlaces(std::span<const Place> places, const std::function<void()>& work)
+    COHORT_NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<VariableResource*> variables;
+  variables.reserve(places.size());
+  for (const Place& place : places) variables.push_back(place.variable);
+  const SetLock lock(std::move(variables), SetLock::Mode::kExclusive);
+  for (const Place& place : places) {
+    const Tensor& value = place.variable->value_;
+    if (!value.defined() || value.raw_data() != place.data || value.shape() != place.shape) return Places::kMoved;
+    if (place.updates > 0 && !value.OwnsBufferAlone()) return Places::kShared;
+  }
+  work();
+  for (const Place& place : places) {
+    for (int i = 0; i < place.updates; ++i) place.variable->CountUpdate();
+  }
+  return Places::kKept;
+}
+
+bool VariableResource::OwnsValueAlone() const {
+  ReaderLock lock(mu_);
+  CheckInitialized();
+  return value_.OwnsBufferAlone();
+}
+
 }  // namespace cohort

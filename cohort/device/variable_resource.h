@@ -57,6 +57,22 @@ class VariableResource : public Resource {
   static void UpdateTogether(std::span<VariableResource* const> variables,
                              const std::function<void(std::span<const Tensor> olds, std::span<Tensor> outs)>& change);
 
+  // A variable as recorded work knows it (recorded_step.h): by the place of its value.
+  struct Place {
+    VariableResource* variable = nullptr;
+    const void* data = nullptr;
+    Shape shape;
+    int updates = 0;  // how often the work overwrites the value; 0: it only reads the value
+  };
+  enum class Places { kKept, kShared, kMoved };
+  // Calls `work`, which enqueues work that reads and overwrites the values at these places, and counts the updates. All
+  // variables are locked meanwhile. Returns kKept then. Does nothing and returns kMoved if a value lies elsewhere, has
+  // another shape or does not exist, and kShared if something else holds a value that would be overwritten. Throws what
+  // `work` throws, and InvalidArgumentError if a variable occurs twice.
+  static Places RunAtPlaces(std::span<const Place> places, const std::function<void()>& work);
+  // Returns whether nothing but the variable holds its value. Throws as Read does.
+  bool OwnsValueAlone() const;
+
   // Returns how often the variable was assigned or updated.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   std::string Describe() const override { return "variable '" + name_ + "'"; }

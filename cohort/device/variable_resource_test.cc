@@ -69,5 +69,39 @@ TEST(VariableTest, ShapeOfTheValueNeedsAValue) {
   EXPECT_EQ(v.shape(), (Shape{-1}));
 }
 
+// Recorded work knows values by their places.
+TEST(VariableTest, WorkRunsOnlyWhereItsValuesLie) {
+  using Places = VariableResource::Places;
+  VariableResource a("a", DType::kFloat32, Shape{2}), b("b", DType::kFloat32, Shape{-1});
+  a.Assign(Tensor::Vector<float>({1, 2}));
+  EXPECT_TRUE(a.OwnsValueAlone());
+  std::vector<VariableResource::Place> places = {{&a, a.Read().raw_data(), Shape{2}, 2}, {&b, nullptr, Shape{1}, 0}};
+  int runs = 0;
+  const auto run = [&] { return VariableResource::RunAtPlaces(places, [&] { ++runs; }); };
+  EXPECT_EQ(run(), Places::kMoved);  // b has no value
+  b.Assign(Tensor::Vector<float>({3}));
+  places[1].data = b.Read().raw_data();
+  const int64_t of_a = a.version(), of_b = b.version();
+  EXPECT_EQ(run(), Places::kKept);
+  EXPECT_EQ(a.version(), of_a + 2);
+  EXPECT_EQ(b.version(), of_b);
+  const Tensor read_b = b.Read();
+  EXPECT_EQ(run(), Places::kKept);  // b is only read
+  {
+    const Tensor read_a = a.Read();
+    EXPECT_FALSE(a.OwnsValueAlone());
+    EXPECT_EQ(run(), Places::kShared);
+  }
+  EXPECT_EQ(run(), Places::kKept);
+  places[1].shape = Shape{2};
+  EXPECT_EQ(run(), Places::kMoved);
+  places[1].shape = Shape{1};
+  b.Assign(Tensor::Vector<float>({3}));
+  EXPECT_EQ(run(), Places::kMoved);
+  EXPECT_EQ(runs, 3);
+  places[1] = places[0];
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(run), HasSubstr("'a' twice"));
+}
+
 }  // namespace
 }  // namespace cohort

@@ -89,6 +89,18 @@ void RegisterRandomOps(OpRegistry& registry) {
                     "Standard normal numbers that follow from `seed`, those beyond 2 drawn again.");
   RegisterStateless(registry, "StatelessRandomUniformFullInt", "dtype: {int32, int64} = int64",
                     "Integers over the whole range of the dtype that follow from `seed`.");
+  // For backends with a memory of their own: the seed need not come to the host.
+  registry.Register(OpDef("_StatelessRandomOnDevice")
+                        .HostInput("shape: T")
+                        .Input("seed: Tseed")
+                        .Output("output: dtype")
+                        .Attr("distribution: {'uniform', 'normal', 'truncated'}")
+                        .Attr(kFloats)
+                        .Attr("T: {int32, int64} = int32")
+                        .Attr("Tseed: {int32, int64} = int64")
+                        .ShapeRule(StatelessShape)
+                        .NotDifferentiable(kReason)
+                        .Doc("The numbers of the stateless op of this distribution."));
   registry.Register(OpDef("StatelessRandomUniformInt")
                         .HostInput("shape: T")
                         .HostInput("seed: Tseed")

@@ -6,6 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/joined_updates.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/register.h"
 
@@ -155,11 +156,31 @@ void RegisterSparseUpdates(OpRegistry& registry) {
                  {"accum", "linear"}, {kMultiplyLinear}, "ResourceApplyFtrlV2 for rows `indices`.");
 }
 
+// The shapes were checked when the single updates were made.
+void RegisterJoinedUpdates(OpRegistry& registry) {
+  registry.Register(OpDef(kJoinedUpdates)
+                        .Input("inputs: Tin")
+                        .Attr("op: string")
+                        .Attr("names: list(string) >= 1")
+                        .Attr("Tin: list(type) >= 1")
+                        .Attr("T: {float32, float64, bfloat16}")
+                        .Attr("use_locking: bool = false")
+                        .Attr(kNesterov)
+                        .Attr(kUpdateSlots)
+                        .Attr(kMultiplyLinear)
+                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>(); })
+                        .NotDifferentiable("changes variables and has no output")
+                        .Stateful()
+                        .UpdatesVariable()
+                        .Doc("Several updates by one op (graph/joined_updates.h)."));
+}
+
 }  // namespace
 
 void RegisterTrainingOps(OpRegistry& registry) {
   RegisterDenseUpdates(registry);
   RegisterSparseUpdates(registry);
+  RegisterJoinedUpdates(registry);
 }
 
 namespace ops {

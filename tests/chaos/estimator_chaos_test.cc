@@ -41,10 +41,14 @@ class EstimatorChaosTest : public ::testing::Test {
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
+  // The chief is the last one, so that the training cannot end before all others serve.
   void StartAll(const Arguments& more, bool with_evaluator = true) {
-    for (const auto& [job, index] : {std::pair{"ps", 0}, {"chief", 0}, {"worker", 0}, {"worker", 1}}) {
-      cluster_.Start(job, index, Flags(more), surroundings_);
+    const std::pair<const char*, int> others[] = {{"ps", 0}, {"worker", 0}, {"worker", 1}};
+    for (const auto& [job, index] : others) cluster_.Start(job, index, Flags(more), surroundings_);
+    for (const auto& [job, index] : others) {
+      EXPECT_TRUE(cluster_.task(job, index).WaitForText("Started server with target")) << cluster_.Describe();
     }
+    cluster_.Start("chief", 0, Flags(more), surroundings_);
     if (with_evaluator) cluster_.Start("evaluator", 0, Flags(more), surroundings_);
   }
   bool AllTrain(int steps = 5) {
@@ -176,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
     NameOf);
 
 TEST_F(EstimatorChaosTest, AKilledWorkerLosesNoAcknowledgedUpdate) {
-  StartAll({"--max_steps=300"});
+  StartAll({"--max_steps=300", "--pause_ms=20"});
   ASSERT_TRUE(AllTrain(20)) << cluster_.Describe();
   cluster_.Kill("worker", 1);
   const int acked = Acked("worker", 1);
@@ -200,14 +204,14 @@ TEST_F(EstimatorChaosTest, ARestartedChiefFindsItsTrainingOnTheServers) {
 }
 
 TEST_F(EstimatorChaosTest, AfterALostServerTheLogSaysHowManyStepsAreLost) {
-  const Arguments flags{"--max_steps=700", "--pause_ms=10", "--save_steps=100"};
+  const Arguments flags{"--max_steps=800", "--pause_ms=20", "--save_steps=200"};
   StartAll(flags);
   ASSERT_TRUE(cluster_.WaitForLines("chief", 0, "saved", 3)) << cluster_.Describe();
   ASSERT_TRUE(cluster_.WaitForLines("chief", 0, "acked", Acked("chief", 0) + 5)) << cluster_.Describe();
   cluster_.Kill("ps", 0);
   cluster_.Start("ps", 0, Flags(flags));
   ExpectAllEnd();
-  CheckResult(700);
+  CheckResult(800);
   EXPECT_THAT(cluster_.task("chief", 0).err(),
               AllOf(HasSubstr("a task was lost"), HasSubstr(ProcessCluster::FullName("ps", 0)),
                     ::testing::ContainsRegex("Training goes on at step [0-9]+ of .*model.ckpt-[0-9]+; at least [1-9]"
@@ -220,7 +224,7 @@ TEST_F(EstimatorChaosTest, AfterALostServerTheLogSaysHowManyStepsAreLost) {
 // The global step is on ps/0, which lives. So the log has the exact number of lost steps.
 TEST_F(EstimatorChaosTest, TheOtherServerKnowsHowManyStepsAreLost) {
   ProcessCluster two({{"chief", 1}, {"worker", 1}, {"ps", 2}}, {ESTIMATOR_TASK});
-  const Arguments flags = Flags({"--max_steps=400", "--pause_ms=10", "--save_steps=100"});
+  const Arguments flags = Flags({"--max_steps=400", "--pause_ms=20", "--save_steps=100"});
   two.StartAll(flags);
   ASSERT_TRUE(two.WaitForLines("chief", 0, "saved", 2)) << two.Describe();
   ASSERT_TRUE(two.WaitForLines("chief", 0, "acked", two.CountLines("chief", 0, "acked") + 5)) << two.Describe();

@@ -10,7 +10,10 @@
 #include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 #include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/cuda_device.h"
+#include "cohort/backends/cuda/elementwise_chain.h"
 #include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/backends/cuda/passes/join_updates.h"
+#include "cohort/backends/cuda/passes/seeds_on_card.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -186,7 +189,16 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
-  return FuseImageGradients(FuseBiases(std::move(partition), type_), type_);
+  partition = FuseImageGradients(FuseBiases(std::move(partition), type_), type_);
+  return TakeSeedsFromCard(JoinUpdatesOfOptimizers(std::move(partition)), type_);
+}
+
+bool CudaBackend::CanChain(const ChainLink& producer, const ChainLink& consumer) const {
+  return CanChainElementwise(producer, consumer);
+}
+
+std::unique_ptr<OpKernel> CudaBackend::MakeChain(std::vector<ChainLink> links) const {
+  return MakeElementwiseChain(std::move(links));
 }
 
 }  // namespace cohort::cuda

@@ -47,6 +47,8 @@ class CudaBackend final : public Backend {
   std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const override;
   void RegisterKernels(KernelRegistry& registry) const override;
   std::unique_ptr<Graph> Improve(std::unique_ptr<Graph> partition) const override;
+  bool CanChain(const ChainLink& producer, const ChainLink& consumer) const override;
+  std::unique_ptr<OpKernel> MakeChain(std::vector<ChainLink> links) const override;
 
  private:
   const std::string type_ = "GPU";

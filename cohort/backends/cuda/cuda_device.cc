@@ -67,7 +67,9 @@ CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attribute
       to_host_(driver, card_, StrCat(ShortName(attributes), " to host")),
       from_host_(driver, card_, StrCat(ShortName(attributes), " from host")),
       pinned_(PinnedPool::Of(driver)),
-      host_(HostAttributes(attributes), task, options.intra_op_threads) {}
+      host_(HostAttributes(attributes), task, options.intra_op_threads),
+      recorder_(driver, card_, ShortName(attributes), parts_->compute, *parts_->memory, attributes.type,
+                task->resources) {}
 
 CudaDevice::~CudaDevice() {
   // Waits for the copies first: they wait for the compute stream, and it may wait for them.
@@ -84,10 +86,14 @@ void CudaDevice::CheckMine(const Tensor& value) const {
                              parts_->memory->space().ToString(), "); got one in ", value.space().ToString()));
 }
 
-void CudaDevice::Synchronize() { parts_->compute.Record()->Synchronize(Deadline()).ThrowIfError(); }
+void CudaDevice::Synchronize() {
+  CudaRecording::Refuse("to wait for the card");
+  parts_->compute.Record()->Synchronize(Deadline()).ThrowIfError();
+}
 
 Tensor CudaDevice::CopyToHost(const Tensor& value) {
   if (!IsCopied(value) || value.space().is_host()) return value;
+  CudaRecording::Refuse("a value on the host");
   CheckMine(value);
   if (value.bytes() == 0) return Tensor(value.dtype(), value.shape());
   Tensor staged = pinned_->NewTensor(card_, value.dtype(), value.shape());
@@ -98,6 +104,7 @@ Tensor CudaDevice::CopyToHost(const Tensor& value) {
 }
 
 Tensor CudaDevice::CopyFromHost(const Tensor& value) {
+  CudaRecording::Refuse("to wait for a copy");
   Tensor copy = CopyFromHostAsync(value);
   if (!copy.space().is_host()) Synchronize();
   return copy;
@@ -105,6 +112,7 @@ Tensor CudaDevice::CopyFromHost(const Tensor& value) {
 
 void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
   if (!IsCopied(value) || value.space().is_host()) return done(Status(), value);
+  CudaRecording::Refuse("a value on the host");
   CheckMine(value);
   // The copy keeps the device's tensor, which is freed on the host's thread when the copy has been made.
   struct Copy {
@@ -132,6 +140,7 @@ Tensor CudaDevice::CopyFromHostAsync(const Tensor& value) {
     CheckMine(value);
     return value;
   }
+  if (CudaRecording* recording = CudaRecording::Current()) return recording->CopyFromHost(value);
   Tensor copy(value.dtype(), value.shape(), allocator());
   if (value.bytes() == 0) return copy;
   const Tensor pinned = pinned_->Pinned(card_, value);

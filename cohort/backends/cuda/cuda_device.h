@@ -11,6 +11,7 @@
 #include "cohort/backends/cuda/cuda_stream.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/error_words.h"
+#include "cohort/backends/cuda/recording/step_recorder.h"
 #include "cohort/core/mutex.h"
 #include "cohort/device/device.h"
 #include "cohort/device/kernel.h"
@@ -44,13 +45,15 @@ class CudaDevice final : public Device {
   CudaStream* compute_stream() override { return &parts_->compute; }
   CudaStream* to_host_stream() override { return &to_host_; }
   CudaStream* from_host_stream() override { return &from_host_; }
+  StepRecorder* step_recorder() override { return &recorder_; }
   // The error words of the steps that run on this device (error_words.h).
   ErrorWords& error_words() { return parts_->error_words; }
   const CudaMemory& memory() const { return *parts_->memory; }
 
   // Copy the bytes. A tensor of objects (strings, handles) is returned unchanged, because it is in host memory on every
   // device. CopyToHost and CopyFromHost wait for the copy; the other two enqueue it. Throw InternalError for a tensor
-  // of another device. The two that wait throw DeadlineExceededError after ten minutes.
+  // of another device. The two that wait throw DeadlineExceededError after ten minutes. While the calling thread
+  // records a step, only CopyFromHostAsync does not throw UnimplementedError.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
@@ -84,6 +87,7 @@ class CudaDevice final : public Device {
   CudaStream from_host_;
   const std::shared_ptr<PinnedPool> pinned_;
   CpuDevice host_;
+  CudaStepRecorder recorder_;
   struct Kept {
     Tensor value;
     std::shared_ptr<StreamEvent> event;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cohort/backends/cuda/card_faults.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -33,7 +34,9 @@ std::string Megabytes(size_t bytes) {
   return StrCat(bytes / kMega, tenths == 0 ? std::string() : StrCat(".", tenths), " MB");
 }
 
+// For whom the thread allocates: a node, or else a name, or else nobody.
 thread_local const Node* owner = nullptr;
+thread_local const char* owner_name = nullptr;
 
 // All memories of the process, so that one can ask the others of its card to give back what they keep.
 class Memories {
@@ -70,8 +73,14 @@ class Memories {
 
 }  // namespace
 
-AllocationOwner::AllocationOwner(const Node& node) : before_(std::exchange(owner, &node)) {}
-AllocationOwner::~AllocationOwner() { owner = before_; }
+AllocationOwner::AllocationOwner(const Node& node)
+    : node_before_(std::exchange(owner, &node)), name_before_(owner_name) {}
+AllocationOwner::AllocationOwner(const char* name)
+    : node_before_(std::exchange(owner, nullptr)), name_before_(std::exchange(owner_name, name)) {}
+AllocationOwner::~AllocationOwner() {
+  owner = node_before_;
+  owner_name = name_before_;
+}
 
 struct CudaMemory::Block {
   Segment* segment = nullptr;
@@ -137,6 +146,7 @@ CudaMemory::~CudaMemory() {
 }
 
 BufferPtr CudaMemory::Allocate(size_t bytes) {
+  CudaRecording::Refuse("memory that is not the recording's");
   UseCards();
   const size_t size = std::max(RoundUp(bytes, kAlignment), kAlignment);
   Block* block = nullptr;
@@ -146,6 +156,7 @@ BufferPtr CudaMemory::Allocate(size_t bytes) {
       Memories::Get().TrimOthers(this, &driver_, options_.card);
       block = Take(size);
     }
+    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size);
   }
   if (block == nullptr) ThrowExhausted(bytes);
   return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
@@ -167,8 +178,8 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   free_.erase(block);
   block->free = false;
   Split(block, size);
-  if (owner != nullptr) {
-    const std::string name = StrCat(owner->name(), " (", owner->op_name(), ")");
+  if (owner != nullptr || owner_name != nullptr) {
+    const std::string name = owner != nullptr ? StrCat(owner->name(), " (", owner->op_name(), ")") : owner_name;
     const size_t length = std::min(name.size(), block->holder.size() - 1);
     std::memcpy(block->holder.data(), name.data(), length);
     block->holder[length] = 0;

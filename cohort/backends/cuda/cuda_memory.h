@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/backends/cuda/cuda_stream.h"
@@ -19,16 +20,19 @@
 
 namespace cohort::cuda {
 
-// While it exists, memory that its thread allocates counts as memory of the node. The thread that made it destroys it.
+// While it exists, memory that its thread allocates counts as memory of the node, or of what `name` says, which must
+// live as long. The thread that made it destroys it.
 class AllocationOwner {
  public:
   explicit AllocationOwner(const Node& node);
+  explicit AllocationOwner(const char* name);
   ~AllocationOwner();
   AllocationOwner(const AllocationOwner&) = delete;
   AllocationOwner& operator=(const AllocationOwner&) = delete;
 
  private:
-  const Node* const before_;
+  const Node* const node_before_;
+  const char* const name_before_;
 };
 
 // Numbers about a memory, in bytes if their names do not say something else.
@@ -66,6 +70,9 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
   void Trim();
+  // Sets a function that is called, without a lock, before an allocation fails. It returns whether it has freed
+  // something, so that it is worth another attempt. Requires: no other thread uses the memory yet.
+  void SetBeforeExhausted(std::function<bool()> before) { before_exhausted_ = std::move(before); }
   // Says that the compute stream has ended. Requires: the stream has run all its work.
   void Detach();
 
@@ -95,6 +102,7 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   Driver& driver_;
   const CudaStream& compute_;  // until Detach
   const Options options_;
+  std::function<bool()> before_exhausted_;
   MemoryUse& use_;
   mutable Mutex mu_;
   bool detached_ COHORT_GUARDED_BY(mu_) = false;

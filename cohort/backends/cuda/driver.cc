@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "cohort/core/str_cat.h"
+
 namespace cohort::cuda {
 namespace {
 
@@ -23,6 +25,11 @@ const Found& FindOnce() {
 }
 
 }  // namespace
+
+const void* Driver::LoadKernel(int, const std::string&, const char* name) {
+  throw InternalError(
+      StrCat("[cuda] expected a driver that loads kernels for ", name, "; got one that runs them on the host"));
+}
 
 Driver* FindDriver(std::string* why) {
   if (Driver* driver = installed.load()) return driver;

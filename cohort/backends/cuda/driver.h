@@ -100,6 +100,11 @@ class Driver {
   // Enqueues a kernel. Copies the `bytes` of `argument` before it returns.
   virtual void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
                       StreamHandle stream) = 0;
+  // Returns whether LoadKernel works. It does not if kernels run on the host.
+  virtual bool LoadsKernels() const { return false; }
+  // Loads code that a compiler has made for the card. Returns its kernel `name` for KernelCode::device. It stays as
+  // long as the process.
+  virtual const void* LoadKernel(int card, const std::string& code, const char* name);
 
   // From BeginCapture to EndCapture, work that the calling thread enqueues on the stream is not run but recorded, with
   // its arguments as they are now. EndCapture returns the graph. It throws FailedPreconditionError, with the reason, if

@@ -11,6 +11,7 @@
 
 #include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/kernels/error_values.cu.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -245,13 +246,22 @@ ErrorWords::ErrorWords(Driver& driver, int card, const CudaStream& stream)
     : impl_(std::make_shared<Impl>(driver, card, stream)) {}
 ErrorWords::~ErrorWords() = default;
 
-const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) { return impl_->WordOf(ctx); }
-ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe) {
-  return impl_->Announce(ctx, std::move(describe));
+const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) {
+  const CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->WordOf(ctx) : recording->word();
 }
-void ErrorWords::Follow(const KernelContext& ctx) { impl_->Follow(ctx); }
-bool ErrorWords::MayRun(const KernelContext& ctx) { return impl_->MayRun(ctx); }
-void ErrorWords::CountUpdate(const KernelContext& ctx) { impl_->CountUpdate(ctx); }
+ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe) {
+  CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->Announce(ctx, std::move(describe))
+                              : recording->Announce(ctx, std::move(describe));
+}
+void ErrorWords::Follow(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->Follow(ctx);
+}
+bool ErrorWords::MayRun(const KernelContext& ctx) { return CudaRecording::Current() != nullptr || impl_->MayRun(ctx); }
+void ErrorWords::CountUpdate(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->CountUpdate(ctx);
+}
 StreamEvent::Callback ErrorWords::BeforeRecord() { return impl_->BeforeRecord(); }
 
 }  // namespace cohort::cuda

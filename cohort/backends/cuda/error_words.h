@@ -29,6 +29,8 @@ constexpr ErrorWord EncodeError(uint32_t check, int64_t position) {
 // the words are read back when an event is recorded, and before callbacks of that event and of later ones are called;
 // the event at the end of a step is one of them. Thread-safe.
 //
+// While the calling thread records a step (recording/cuda_recording.h), the word and the checks are the recording's.
+//
 // It also counts updates for the step's StepError. Updates behind a check that may still fail are counted when the word
 // has been read back: then it is known which of them were applied.
 class ErrorWords {

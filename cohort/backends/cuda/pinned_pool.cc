@@ -85,15 +85,16 @@ Tensor PinnedPool::NewTensor(int card, DType dtype, const Shape& shape) {
   return Tensor(dtype, shape, BufferPtr::Adopt(new PinnedBuffer(shared_from_this(), data, capacity, bytes)), 0);
 }
 
+bool PinnedPool::Has(const Tensor& value) const {
+  MutexLock lock(mu_);
+  const auto after = blocks_.upper_bound(value.raw_data());
+  if (after == blocks_.begin()) return false;
+  const auto& [data, block] = *std::prev(after);
+  return static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + block.capacity;
+}
+
 Tensor PinnedPool::Pinned(int card, const Tensor& value) {
-  {
-    MutexLock lock(mu_);
-    const auto after = blocks_.upper_bound(value.raw_data());
-    if (after != blocks_.begin()) {
-      const auto& [data, block] = *std::prev(after);
-      if (static_cast<const char*>(value.raw_data()) < static_cast<const char*>(data) + block.capacity) return value;
-    }
-  }
+  if (Has(value)) return value;
   Tensor copy = NewTensor(card, value.dtype(), value.shape());
   if (value.bytes() > 0) std::memcpy(copy.raw_data(), value.raw_data(), value.bytes());
   return copy;

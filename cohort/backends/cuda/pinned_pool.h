@@ -26,6 +26,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Returns `value` if it lies in memory of this pool, else a copy of it that does, as far as there is pinned memory.
   // The caller holds the result until the card has read it.
   Tensor Pinned(int card, const Tensor& value);
+  // Returns whether `value` lies in memory of this pool.
+  bool Has(const Tensor& value) const;
 
   static constexpr size_t kMostBytes = size_t{1} << 30;  // lent and kept
   size_t bytes() const;                                  // lent and kept now

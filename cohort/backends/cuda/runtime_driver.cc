@@ -169,6 +169,17 @@ class RuntimeDriver final : public Driver {
       StatusOf(StrCat("cudaLaunchKernel of ", code.name), stream.card, error).ThrowIfError();
   }
 
+  bool LoadsKernels() const override { return true; }
+  const void* LoadKernel(int card, const std::string& code, const char* name) override {
+    Use(card);
+    cudaLibrary_t library = nullptr;
+    Check("cudaLibraryLoadData", card,
+          cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+    cudaKernel_t kernel = nullptr;
+    Check("cudaLibraryGetKernel", card, cudaLibraryGetKernel(&kernel, library, name));
+    return kernel;  // cudaLaunchKernel takes it in place of a function
+  }
+
   void BeginCapture(StreamHandle stream) override {
     Use(stream.card);
     // Other threads may allocate meanwhile.

@@ -79,7 +79,8 @@ GrpcAcceptor::GrpcAcceptor(ConnectionHost& host, const TransportOptions& options
       builder_(builder),
       loop_(loop),
       sockets_(*this, options.token,
-               {options.handshake_timeout, options.max_handshakes, options.max_handshakes_per_address}) {}
+               {options.handshake_timeout, options.max_handshakes, options.max_handshakes_per_address,
+                options.max_failed_handshakes_per_second}) {}
 
 GrpcAcceptor::~GrpcAcceptor() = default;
 

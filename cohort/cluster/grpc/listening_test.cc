@@ -104,6 +104,28 @@ TEST(GrpcLimitsTest, TheOldestHandshakeMakesRoomForAnother) {
   EXPECT_NE(talks.ReadToEnd(), "");  // a peer that has sent something was not dropped for those that had not
 }
 
+// Each stranger is refused in the end, and a real peer gets in between them.
+TEST(GrpcLimitsTest, ManyFailedHandshakesSlowTheAcceptorDown) {
+  TransportOptions options = ListenOptions();
+  options.max_failed_handshakes_per_second = 100;
+  RecordingHandler at_ps, at_worker;
+  const auto ps = MakeGrpcTransport(at_ps, options);
+  const int port = ps->Listen("127.0.0.1:0");
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  ps->SetIdentity(Identity(kListeningPs, address));
+  ::testing::internal::CaptureStderr();
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 40; ++i) {
+    strangers.push_back(std::make_unique<Stranger>(port));
+    strangers.back()->Send(WithLength("no hello"));
+  }
+  const auto worker = MakeGrpcTransport(at_worker, options);
+  worker->SetIdentity(Identity(kListeningWorker));
+  EXPECT_NE(worker->Dial(address, kListeningPs, Soon()), nullptr);
+  for (const auto& stranger : strangers) EXPECT_NE(stranger->ReadToEnd(), "");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("max_failed_handshakes_per_second"));
+}
+
 TEST(GrpcLimitsTest, MoreConnectionsThanTheLimitAreRefused) {
   TransportOptions options = ListenOptions();
   options.max_connections = 2;

@@ -19,7 +19,7 @@
 namespace cohort {
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kBacklog = 256;
 constexpr size_t kLengthBytes = 4;
 
 void SetOption(int fd, int level, int option) {

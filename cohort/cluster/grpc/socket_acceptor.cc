@@ -20,8 +20,11 @@ namespace {
 constexpr uint64_t kWakeKey = 0;
 constexpr uint64_t kFirstPending = 1 << 20;
 constexpr size_t kHeaderBytes = 4;
-constexpr int kAcceptsInARow = 64;        // so that handshakes go on while many peers connect
-constexpr int kNoDescriptorsPause = 100;  // ms
+constexpr int kAcceptsInARow = 64;  // so that handshakes go on while many peers connect
+constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
+// Failed handshakes are counted in intervals of this length, so that a pause is no longer.
+constexpr std::chrono::milliseconds kFailureInterval{100};
+constexpr std::chrono::seconds kBetweenWarnings{60};
 
 }  // namespace
 
@@ -69,14 +72,8 @@ void SocketAcceptor::Run() {
   for (;;) {
     epoll_event events[64];
     if (tls_ != nullptr) HandleTlsNews();
-    const int timeout = DropLate();
-    const int count = epoll_wait(epoll_.get(), events, std::size(events), listens_ ? timeout : kNoDescriptorsPause);
-    if (!listens_) {
-      listens_ = true;
-      for (size_t i = 0; i < listener_.sockets.size(); ++i) {
-        Watch(EPOLL_CTL_MOD, listener_.sockets[i].get(), EPOLLIN, i + 1);
-      }
-    }
+    const int count = epoll_wait(epoll_.get(), events, std::size(events), DropLate());
+    if (paused_until_ && Clock::now() >= *paused_until_) EndPause();
     for (int i = 0; i < count; ++i) {
       const Key key = events[i].data.u64;
       if (key == kWakeKey) {
@@ -97,7 +94,7 @@ void SocketAcceptor::Run() {
 }
 
 void SocketAcceptor::AcceptFrom(int listener) {
-  for (int i = 0; i < kAcceptsInARow; ++i) {
+  for (int i = 0; i < kAcceptsInARow && !paused_until_; ++i) {
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() >= 0) {
       Add(std::move(socket));
@@ -108,13 +105,39 @@ void SocketAcceptor::AcceptFrom(int listener) {
     if (error == EAGAIN) return;
     if (DropOldest("", "this process has no descriptors left")) continue;
     LogWarning("transport", "cannot accept connections: ", std::strerror(error), "; tries again in ",
-               kNoDescriptorsPause, " ms");
-    listens_ = false;
-    for (size_t s = 0; s < listener_.sockets.size(); ++s) {
-      Watch(EPOLL_CTL_MOD, listener_.sockets[s].get(), 0, s + 1);
-    }
-    return;
+               kNoDescriptorsPause.count(), " ms");
+    return Pause(Clock::now() + kNoDescriptorsPause);
   }
+}
+
+void SocketAcceptor::Pause(Clock::time_point end) {
+  paused_until_ = end;
+  for (size_t i = 0; i < listener_.sockets.size(); ++i) {
+    Watch(EPOLL_CTL_MOD, listener_.sockets[i].get(), 0, i + 1);
+  }
+}
+
+void SocketAcceptor::EndPause() {
+  paused_until_.reset();
+  for (size_t i = 0; i < listener_.sockets.size(); ++i) {
+    Watch(EPOLL_CTL_MOD, listener_.sockets[i].get(), EPOLLIN, i + 1);
+  }
+}
+
+void SocketAcceptor::CountFailure() {
+  const Clock::time_point now = Clock::now();
+  if (now >= failures_since_ + kFailureInterval) {
+    failures_since_ = now;
+    failures_ = 0;
+  }
+  const auto most = std::max<int64_t>(1, limits_.failures_per_second * kFailureInterval / std::chrono::seconds(1));
+  if (++failures_ < most || paused_until_) return;
+  Pause(failures_since_ + kFailureInterval);
+  if (now < next_warning_) return;
+  next_warning_ = now + kBetweenWarnings;
+  LogWarning("transport", "more than ", limits_.failures_per_second,
+             " handshakes a second fail (max_failed_handshakes_per_second): this task accepts no more than that, and "
+             "those who connect may have to wait");
 }
 
 void SocketAcceptor::Add(Descriptor socket) {
@@ -246,14 +269,23 @@ int SocketAcceptor::DropLate() {
   while (!pending_.empty() && pending_.begin()->second.deadline <= now) {
     Drop(pending_.begin()->first, StrCat("its handshake was not over after ", limits_.timeout.count(), " ms"));
   }
-  if (pending_.empty()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(pending_.begin()->second.deadline - now).count();
-  return static_cast<int>(std::min<int64_t>(left, INT32_MAX));
+  if (pending_.empty() && !paused_until_) return -1;
+  Clock::time_point next = paused_until_.value_or(Clock::time_point::max());
+  if (!pending_.empty()) next = std::min(next, pending_.begin()->second.deadline);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, INT32_MAX));
 }
 
 void SocketAcceptor::Remove(Key key) {
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
+  const bool failed = !found->second.handshake.proved();
+  Forget(key);
+  if (failed) CountFailure();
+}
+
+void SocketAcceptor::Forget(Key key) {
+  const auto found = pending_.find(key);
   if (found->second.slot >= 0) slots_[static_cast<size_t>(found->second.slot)] = 0;
   if (found->second.given) {  // the end of this copy is not the end of the connection
     Watch(EPOLL_CTL_DEL, found->second.socket.get(), 0, key);

@@ -44,11 +44,13 @@ struct AcceptorLimits {
   std::chrono::milliseconds timeout;  // for a handshake
   int handshakes;                     // at the same time
   int handshakes_per_address;         // of one IP address at the same time
+  int failures_per_second;            // handshakes that end without a proof
 };
 
 // Owned by a transport. One thread does all the work. If there are too many handshakes, the acceptor drops the oldest
-// one of a peer that has sent nothing, or else the oldest one. So peers that only connect do not keep others out.
-// Thread-safe, except Listen and Stop.
+// one of a peer that has sent nothing, or else the oldest one. So peers that only connect do not keep others out. If
+// too many handshakes fail, the acceptor accepts nothing for a short time: strangers who connect in a loop then wait in
+// the kernel's queue, and leave the processor to the training. Thread-safe, except Start and Stop.
 class SocketAcceptor {
  public:
   SocketAcceptor(SocketAcceptorHost& host, std::string token, const AcceptorLimits& limits);
@@ -88,6 +90,11 @@ class SocketAcceptor {
   void Run();
   void Watch(int operation, int fd, uint32_t events, Key key);
   void AcceptFrom(int listener);
+  // Accepts nothing until `end`.
+  void Pause(Clock::time_point end);
+  void EndPause();
+  // Counts a handshake that has ended without a proof, and pauses if there are too many.
+  void CountFailure();
   void Add(Descriptor socket);
   void MakeRoom(const std::string& host);
   // Drops one handshake, of `host` if that is not "". Returns false if there is none that has not proved itself.
@@ -104,10 +111,13 @@ class SocketAcceptor {
   void WriteTo(Key key);
   void Refuse(Key key, const Status& why);
   void Drop(Key key, const std::string& why);
-  // Drops the handshakes that are late. Returns how long to wait for the next one, in ms; -1: without limit.
+  // Drops the handshakes that are late. Returns how long to wait for the next one or for the end of a pause, in ms; -1:
+  // without limit.
   int DropLate();
-  // Forgets the handshake, and closes the socket if it is still there.
+  // Ends the handshake, if it is still there, and counts it as a failure if the peer has not proved itself.
   void Remove(Key key);
+  // Forgets the handshake, and closes the socket.
+  void Forget(Key key);
 
   SocketAcceptorHost& host_;
   const std::string token_;
@@ -125,7 +135,11 @@ class SocketAcceptor {
   Pendings pending_;
   std::array<Key, kTlsSlots - 1> slots_{};  // the handshake that has the slot, or 0
   Key next_key_;
-  bool listens_ = true;  // false for a short time if there are no descriptors left
+  // Set while the acceptor accepts nothing: no descriptors are left, or too many handshakes have failed.
+  std::optional<Clock::time_point> paused_until_;
+  Clock::time_point failures_since_{};  // the beginning of the interval that failures_ counts
+  int failures_ = 0;
+  Clock::time_point next_warning_{};
 };
 
 }  // namespace cohort

@@ -69,7 +69,7 @@ void SocketAcceptor::HandleTlsNews() {
     if (found == pending_.end()) continue;
     found->second.given = false;  // gRPC's socket stays open
     Watch(EPOLL_CTL_DEL, found->second.socket.get(), 0, found->first);
-    Remove(found->first);
+    Forget(found->first);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable_resource.h"
+#include "cohort/graph/joined_updates.h"
 
 namespace cohort {
 
@@ -25,6 +26,7 @@ std::string TextOf(const Node& node, const KernelContext& context) {
     update += call->caller.op_name() + "/";
   }
   update += node.op_name();
+  if (const auto joined = FindJoinedUpdates(node)) update += StrCat(" ", joined->op->name());
   for (int i = 0; i < context.num_inputs(); ++i) {
     const Tensor& input = context.input(i);
     if (input.dtype() == DType::kResource) update += " " + NameOfResource(input);

@@ -11,11 +11,21 @@ Executor::Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary
     : plan_(CompilePlan(std::move(graph), device, functions)),
       arena_planner_(plan_->leaves),
       sequential_runs_(*plan_, arena_planner_),
-      dataflow_runs_(*plan_, arena_planner_) {}
+      dataflow_runs_(*plan_, arena_planner_),
+      recordings_(functions == nullptr ? StepRecordings::For(*plan_) : nullptr) {}
 
 Executor::~Executor() = default;
 
 void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
+  if (recordings_ != nullptr) [[unlikely]] {
+    return recordings_->Start(step, mode, std::move(done), [this, &step](Mode launch_mode, Done launch_done) {
+      Launch(step, launch_mode, std::move(launch_done));
+    });
+  }
+  Launch(step, mode, std::move(done));
+}
+
+void Executor::Launch(const StepInfo& step, Mode mode, Done done) {
   if (is_synchronous()) {
     Start(sequential_runs_.Take(), step, mode, std::move(done));
   } else {

@@ -7,6 +7,7 @@
 
 #include "cohort/runtime/execution/dataflow_run.h"
 #include "cohort/runtime/execution/sequential_run.h"
+#include "cohort/runtime/execution/step_recordings.h"
 #include "cohort/runtime/plan/arena.h"
 #include "cohort/runtime/plan/plan.h"
 
@@ -28,7 +29,11 @@ class Executor {
   // Runs a step on the calling thread and returns its outcome. If a kernel is expensive (its inputs are large), the
   // rest of the step may run on the compute thread. A failure has the same effect as in RunAsync; nothing is thrown.
   // Requires: is_synchronous().
-  Status RunSync(const StepInfo& step) { return sequential_runs_.Take().Run(step); }
+  Status RunSync(const StepInfo& step) {
+    if (recordings_ != nullptr) [[unlikely]]
+      return recordings_->Run(step, [&] { return sequential_runs_.Take().Run(step); });
+    return sequential_runs_.Take().Run(step);
+  }
   // Starts a step. Calls `done` once, on any thread, perhaps before RunAsync returns. `step` must be valid until `done`
   // is called. If a kernel fails, cancels the step's CancellationManager, aborts its rendezvous, and gives `done` the
   // error.
@@ -45,6 +50,7 @@ class Executor {
   ArenaStats arena_stats() const { return arena_planner_.stats(); }
 
  private:
+  void Launch(const StepInfo& step, Mode mode, Done done);
   template <typename Run>
   void Start(Run& run, const StepInfo& step, Mode mode, Done done);
 
@@ -53,6 +59,8 @@ class Executor {
   ArenaPlanner arena_planner_;
   RunPool<SequentialRun> sequential_runs_;  // used if the plan is synchronous
   RunPool<DataflowRun> dataflow_runs_;      // used if it is not
+  // Null if the device records no steps, or if this is the body of a function.
+  const std::unique_ptr<StepRecordings> recordings_;
 };
 
 }  // namespace cohort

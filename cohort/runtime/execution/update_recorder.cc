@@ -1,10 +1,13 @@
 #include "cohort/runtime/execution/update_recorder.h"
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
+#include "cohort/graph/joined_updates.h"
 
 namespace cohort {
 namespace {
@@ -20,15 +23,19 @@ thread_local UpdateRecorder* turn_of_thread = nullptr;
 UpdateRecorder::UpdateRecorder(const Plan& plan, GatePass& gate, std::function<void(const Status&)> on_failure)
     : plan_(plan), gate_(gate), on_failure_(std::move(on_failure)) {}
 
-const std::shared_ptr<const UpdateOp>& UpdateRecorder::OpOf(const Node& node) {
-  std::shared_ptr<const UpdateOp>& op = ops_[&node];
-  if (op != nullptr) return op;
-  UpdateOp made{node.op_name(), node.name(), {}};
-  for (const AttrDef& attr : node.op().attrs()) {
-    if (const auto value = node.attrs().find(attr.name); value != node.attrs().end()) made.attrs.insert(*value);
+const UpdateRecorder::UpdateOps& UpdateRecorder::OpsOf(const Node& node) {
+  UpdateOps& ops = ops_[&node];
+  if (!ops.empty()) return ops;
+  const std::optional<JoinedUpdates> joined = FindJoinedUpdates(node);
+  const OpDef& op = joined ? *joined->op : node.op();
+  AttrMap attrs;
+  for (const AttrDef& attr : op.attrs()) {
+    if (const auto value = node.attrs().find(attr.name); value != node.attrs().end()) attrs.insert(*value);
   }
-  op = std::make_shared<const UpdateOp>(std::move(made));
-  return op;
+  for (const std::string& name : joined ? joined->names : std::vector<std::string>{node.name()}) {
+    ops.push_back(std::make_shared<const UpdateOp>(UpdateOp{op.name(), name, attrs}));
+  }
+  return ops;
 }
 
 void UpdateRecorder::BeginUpdate(const PlanNode& node, const KernelContext& context) {
@@ -45,26 +52,37 @@ void UpdateRecorder::BeginUpdate(const PlanNode& node, const KernelContext& cont
     error_ = step.error;
     applied_before_ = error_ != nullptr ? error_->updates_applied() : 0;
   }
-  under_way_ = {OpOf(*node.node), {}, {}};
-  for (int i = 0; i < context.num_inputs(); ++i) {
-    const Tensor& input = context.input(i);
-    if (input.dtype() != DType::kResource) {
-      under_way_.inputs.push_back(input);
-      continue;
+  const UpdateOps& ops = OpsOf(*node.node);
+  const int inputs_of_each = context.num_inputs() / static_cast<int>(ops.size());
+  under_way_.clear();
+  for (int i = 0; const std::shared_ptr<const UpdateOp>& op : ops) {
+    UpdateRecord record{op, {}, {}};
+    for (const int end = i + inputs_of_each; i < end; ++i) {
+      const Tensor& input = context.input(i);
+      if (input.dtype() != DType::kResource) {
+        record.inputs.push_back(input);
+        continue;
+      }
+      const auto& variable = ResourceOf<VariableResource>(input);
+      record.variables.push_back({variable.container(), variable.name()});
     }
-    const auto& variable = ResourceOf<VariableResource>(input);
-    under_way_.variables.push_back({variable.container(), variable.name()});
+    under_way_.push_back(std::move(record));
   }
 }
 
-void UpdateRecorder::UpdateDone() { set_.updates.push_back(std::move(under_way_)); }
+void UpdateRecorder::UpdateDone() {
+  for (UpdateRecord& record : under_way_) set_.updates.push_back(std::move(record));
+  under_way_.clear();
+  ends_.push_back(set_.updates.size());
+}
 
 void UpdateRecorder::EndTurn() {
   if (!has_turn_) return;
-  under_way_ = {};  // of a kernel that has thrown
+  under_way_.clear();  // of a kernel that has thrown
   if (plan_.on_streams) WaitForStream();
   turn_of_thread = nullptr;
   has_turn_ = false;
+  ends_.clear();
   const Status status = gate_.EndTurn(std::exchange(set_, {}));
   if (status.ok()) return;
   on_failure_(Status(
@@ -73,13 +91,13 @@ void UpdateRecorder::EndTurn() {
 }
 
 // The updates of the turn stand on the stream one after another, and none is applied behind an error. So those that
-// were applied are the first ones.
+// were applied are the first ones. A node counts as one update, also if it joins several.
 void UpdateRecorder::WaitForStream() {
   const auto deadline = std::chrono::steady_clock::now() + kStreamLimit;
   const Status reached = plan_.device.compute_stream()->Record()->Synchronize(deadline);
   if (!reached.ok()) on_failure_(reached);
   const auto applied = static_cast<size_t>(error_->updates_applied() - applied_before_);
-  if (applied < set_.updates.size()) set_.updates.resize(applied);
+  if (applied < ends_.size()) set_.updates.resize(applied == 0 ? 0 : ends_[applied - 1]);
 }
 
 }  // namespace cohort

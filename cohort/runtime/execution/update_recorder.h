@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "cohort/device/update_observer.h"
 #include "cohort/runtime/execution/gate_pass.h"
@@ -27,7 +28,8 @@ class UpdateRecorder {
   UpdateRecorder& operator=(const UpdateRecorder&) = delete;
 
   // Call it before the kernel of `node` runs in `context`. Begins a turn if the run does not have one, and keeps the
-  // node's inputs. Throws InvalidArgumentError if an input is the handle of a resource that is not a variable.
+  // node's inputs. A node of joined updates (graph/joined_updates.h) is recorded as these updates. Throws
+  // InvalidArgumentError if an input is the handle of a resource that is not a variable.
   void BeginUpdate(const PlanNode& node, const KernelContext& context);
   // Call it after the kernel has run, or has enqueued its work. Adds the update to the record of the turn.
   void UpdateDone();
@@ -36,20 +38,23 @@ class UpdateRecorder {
   void EndTurn();
 
  private:
-  const std::shared_ptr<const UpdateOp>& OpOf(const Node& node);
+  using UpdateOps = std::vector<std::shared_ptr<const UpdateOp>>;
+  // Returns the updates of the node: one, or those that it joins.
+  const UpdateOps& OpsOf(const Node& node);
   // Waits until the stream has run the updates. Removes from set_ the updates that were not applied.
   void WaitForStream();
 
   const Plan& plan_;
   GatePass& gate_;
   const std::function<void(const Status&)> on_failure_;
-  std::map<const Node*, std::shared_ptr<const UpdateOp>> ops_;
+  std::map<const Node*, UpdateOps> ops_;
   bool has_turn_ = false;
   // The members below are used while the run has the turn.
   const StepError* error_ = nullptr;
   int64_t applied_before_ = 0;
-  UpdateRecord under_way_;
+  std::vector<UpdateRecord> under_way_;
   UpdateSet set_;
+  std::vector<size_t> ends_;  // how many updates set_ has after each node that was recorded
 };
 
 }  // namespace cohort

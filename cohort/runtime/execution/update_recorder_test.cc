@@ -257,6 +257,38 @@ TEST_P(UpdateRecorderTest, ReplayedUpdatesGiveTheSameBits) {
   EXPECT_NE(replay(sets.rbegin(), sets.rend()), values);
 }
 
+// A backend may make several updates by one kernel. The observer gets the single updates.
+TEST_P(UpdateRecorderTest, UpdatesOfOneOptimizerAreRecordedOneByOne) {
+  const Output rate = ops::Const(g_, 0.5f);
+  for (int i = 0; i < 3; ++i) {
+    const std::string& name = kDense[static_cast<size_t>(i)];
+    ops::ResourceApplyGradientDescent(Dense(name), rate, Arg(DType::kFloat32, i), "update_" + name);
+  }
+  const auto executor = Compile();
+  Observe();
+  std::vector<Tensor> gradients;
+  for (int i = 0; i < 3; ++i) gradients.push_back(Tensor::Vector<float>({1, 2, static_cast<float>(i)}));
+  Run(*executor, gradients, 0);
+  const std::vector<UpdateSet> sets = kept_->sets();
+  ASSERT_EQ(sets.size(), 1u);
+  ASSERT_EQ(sets[0].updates.size(), 3u);
+  std::set<std::string> names;
+  for (const UpdateRecord& record : sets[0].updates) {
+    EXPECT_EQ(record.op->op, "ResourceApplyGradientDescent");
+    EXPECT_EQ(record.op->attrs.count("use_nesterov"), 0u);  // an attribute of another op
+    ASSERT_EQ(record.variables.size(), 1u);
+    EXPECT_EQ(record.op->node, "update_" + record.variables[0].name);
+    ASSERT_EQ(record.inputs.size(), 2u);
+    names.insert(record.op->node);
+  }
+  EXPECT_EQ(names.size(), 3u);
+  const auto values = AllValues();
+  for (const std::string& name : kDense) Fill(name, Shape{kWidth});
+  for (const UpdateRecord& record : sets[0].updates) Replay(record);
+  EXPECT_EQ(AllValues(), values);
+  EXPECT_THAT(ValueOf("v"), ElementsAre(0.5f, 0.0f, 0.0f));
+}
+
 // Kernels that come after an update must not write over what it has used.
 TEST_P(UpdateRecorderTest, InputsStayAsTheyWere) {
   constexpr int64_t kMany = 1 << 15;

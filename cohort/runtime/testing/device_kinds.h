@@ -38,6 +38,8 @@ class DeviceKindTest : public ::testing::TestWithParam<const char*> {
  protected:
   static std::string device(int id = 0) { return std::string("/device:") + GetParam() + ":" + std::to_string(id); }
   static bool is_cpu() { return GetParam() == std::string("CPU"); }
+  // Returns whether the type's backend makes one kernel of several elementwise nodes.
+  static bool has_chains() { return GetParam() != std::string("TEST"); }
   // Returns a config with `count` devices of the type under test.
   static SessionConfig config(int count = 1) {
     SessionConfig config;

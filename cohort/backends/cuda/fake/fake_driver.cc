@@ -247,6 +247,10 @@ void FakeDriver::RefuseInCapture(const char* call) {
       StrCat("[cuda] operation not permitted when stream is capturing (900, on the fake driver): ", call));
 }
 
+void FakeDriver::RefuseIfWanted(Queue& queue) {
+  if (queue.capturing() && ComesToZero(control_.captures_left_)) RefuseInCapture("work that the test refuses");
+}
+
 CardInfo FakeDriver::Card(int card) {
   (void)State(card);
   CardInfo info;
@@ -431,12 +435,14 @@ Status FakeDriver::Synchronize(EventHandle event) {
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
+  RefuseIfWanted(*queue);
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
 void FakeDriver::FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
+  RefuseIfWanted(*queue);
   if (bytes > 0) queue->Add([=] { std::memset(to, value, bytes); });
 }
 
@@ -468,6 +474,7 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
                                size.shared_bytes, " bytes"));
   }
   CheckHasCode(code, queue->card());
+  RefuseIfWanted(*queue);
   ++control_.launches_;
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);

@@ -52,6 +52,9 @@ class FakeControl {
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
   // Makes all calls of AllocatePinned return null until it is called with false.
   void FailAllPinnedAllocations(bool fail) { no_pinned_ = fail; }
+  // The n-th piece of work that is captured (on any stream) from now on is refused, and makes its capture invalid. 1:
+  // the next.
+  void FailCapture(int64_t n) { captures_left_ = n; }
   // Makes calls fail from now on, until it is called with kOther: kOutOfMemory and kNotAvailable those that need a
   // context of a card that has none, kNoCode launches.
   void SetFault(int card, CardFault fault);
@@ -77,6 +80,7 @@ class FakeControl {
   std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};
   std::atomic<bool> no_pinned_{false};
+  std::atomic<int64_t> captures_left_{0};
 };
 
 // A test owns it, or lets it live as long as the process. All streams must be destroyed before it. Thread-safe.
@@ -129,6 +133,8 @@ class FakeDriver final : public Driver {
   // Does the same, and makes the card's context if there is none. Throws if that is not possible.
   void NeedContext(int card, const char* call);
   void CheckHasCode(const KernelCode& code, int card) const;
+  // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
+  void RefuseIfWanted(Queue& queue);
   // Throws FailedPreconditionError, and makes the capture invalid, if the calling thread captures a stream.
   void RefuseInCapture(const char* call);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "cohort/backends/cuda/dialect/launch.h"
 #include "cohort/backends/cuda/kernels/activation_functions.h"
@@ -33,10 +34,12 @@ struct SeluGradient {
     return (y < W(0) ? y + W(kSeluScaleAlpha) : W(kSeluScale)) * g;
   }
 };
+// In float32 the exponential stays finite, as on the CPU, so that an infinite gradient stays infinite.
 struct SoftplusGradient {
   template <typename W>
   COHORT_KERNEL static W Apply(W g, W x) {
-    return g / (W(1) + std::exp(-x));
+    const bool large = std::is_same_v<W, float> && x < W(-88);
+    return g / (W(1) + std::exp(large ? W(88) : -x));
   }
 };
 struct SigmoidGradient {

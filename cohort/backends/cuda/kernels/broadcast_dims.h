@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cohort/backends/cuda/dialect/launch.h"
+#include "cohort/backends/cuda/kernels/divider.h"
 #include "cohort/backends/cuda/kernels/moves.h"
 
 namespace cohort::cuda {

@@ -1,5 +1,6 @@
 #include "cohort/backends/cuda/kernels/cuda_call.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -15,9 +16,12 @@ bool IsObject(DType dtype) { return DTypeSize(dtype) == 0; }
 bool InputOnHost(const Node& node, int i) { return node.input_arg(i).host_memory || IsObject(node.input(i).dtype()); }
 bool OutputOnHost(const Node& node, int i) { return node.output_arg(i).host_memory || IsObject(node.output_dtype(i)); }
 
-CudaCall::CudaCall(KernelContext& ctx) : ctx_(ctx), device_(CudaDeviceOf(ctx)), owner_(ctx.node()) {
+CudaCall::CudaCall(KernelContext& ctx)
+    : ctx_(ctx), device_(CudaDeviceOf(ctx)), recording_(CudaRecording::Current()), owner_(ctx.node()) {
   const MemorySpace here = device_.memory().space();
-  for (int i = 0; i < ctx.num_inputs(); ++i) {
+  // The kernel of a chain has the inputs of several nodes, all of them in the device's memory.
+  const int inputs = std::min(ctx.num_inputs(), ctx.node().num_inputs());
+  for (int i = 0; i < inputs; ++i) {
     const bool wants_host = InputOnHost(ctx.node(), i);
     if (ctx.input(i).space() == (wants_host ? MemorySpace::Host() : here)) continue;
     throw InternalError(StrCat("[cuda] expected input ", i, " of ", ctx.node().Describe(), " in ",

@@ -3,6 +3,7 @@
 
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/dialect/launch.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/device/kernel.h"
 #include "cohort/device/output_shapes.h"
 
@@ -19,12 +20,17 @@ class CudaCall {
   KernelContext& ctx() const { return ctx_; }
   CudaDevice& device() const { return device_; }
   Driver& driver() const { return device_.driver(); }
-  StreamHandle stream() const { return device_.compute_stream()->handle(); }
+  // Returns the compute stream, or the stream that is captured if the step is recorded.
+  StreamHandle stream() const {
+    return recording_ == nullptr ? device_.compute_stream()->handle() : recording_->stream();
+  }
+  // Returns the recording of the step, or null if its work runs.
+  CudaRecording* recording() const { return recording_; }
 
   // Allocates all outputs by the op's shape rule (OutputShapes). Returns output 0, or null if there is none. The
   // pointer is valid until the kernel ends. Throws InternalError if the rule does not know a shape.
   Tensor* AllocateOutputs();
-  // Enqueues a kernel on the compute stream.
+  // Enqueues a kernel.
   template <typename K>
   void Launch(const LaunchSize& size, const K& kernel) const {
     cuda::Launch(driver(), stream(), size, kernel);
@@ -38,6 +44,7 @@ class CudaCall {
  private:
   KernelContext& ctx_;
   CudaDevice& device_;
+  CudaRecording* const recording_;
   const AllocationOwner owner_;
 };
 

@@ -8,6 +8,7 @@
 #include "cohort/backends/cuda/kernels/moves.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/register_moving.h"
+#include "cohort/backends/cuda/kernels/variable_update.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable_kernels.h"
@@ -75,7 +76,8 @@ void GatherFromVariable(KernelContext& ctx) {
   const CudaCall call(ctx);
   auto& variable = ResourceOf<VariableResource>(ctx.input(0));
   const Tensor& indices = ctx.input(1);
-  const Tensor value = variable.Read();  // held until the work is enqueued, so that no update goes before it in place
+  const Tensor value =
+      ReadValue(ctx, variable);  // held until the work is enqueued, so that no update goes before it in place
   CheckVariableDType(variable, ctx.node().output_dtype(0));
   if (value.shape().rank() < 1) {
     throw InvalidArgumentError(StrCat("[variable] expected a variable with rows of numbers; got '", variable.name(),

@@ -117,6 +117,11 @@ std::unique_ptr<OpKernel> MakeHostFallback(const KernelRegistry& registry, const
   return std::make_unique<HostFallbackKernel>(std::move(kernel));
 }
 
+bool IsHostFallback(const OpKernel& kernel) {
+  return dynamic_cast<const HostFallbackKernel*>(&kernel) != nullptr ||
+         dynamic_cast<const AsyncHostFallbackKernel*>(&kernel) != nullptr;
+}
+
 std::unique_ptr<OpKernel> MakeHostReference(const KernelRegistry& registry, const KernelConstruction& c) {
   return MakeOfHost(registry, c);
 }

@@ -14,6 +14,9 @@ namespace cohort::cuda {
 // device.
 std::unique_ptr<OpKernel> MakeHostFallback(const KernelRegistry& registry, const KernelConstruction& construction);
 
+// Returns whether MakeHostFallback has made the kernel.
+bool IsHostFallback(const OpKernel& kernel);
+
 // Returns the CPU's kernel itself, for an op whose kernel never reads or writes elements in the device's memory.
 std::unique_ptr<OpKernel> MakeHostReference(const KernelRegistry& registry, const KernelConstruction& construction);
 

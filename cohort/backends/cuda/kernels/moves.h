@@ -1,5 +1,4 @@
-// What kernels need that move elements without a look at them: the largest piece that one instruction can move, and a
-// fast division of positions.
+// What kernels need that move elements without a look at them: the largest piece that one instruction can move.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +8,7 @@
 #include "cohort/backends/cuda/dialect/element_type.h"
 #include "cohort/backends/cuda/dialect/launch.h"
 #include "cohort/backends/cuda/dialect/pack.h"
+#include "cohort/backends/cuda/kernels/divider.h"
 
 namespace cohort::cuda {
 
@@ -30,38 +30,5 @@ void ForMoves(size_t bytes, const char* what, const Fn& fn) {
   if (bytes == sizeof(Move16)) return fn(Move16());
   ForSizes(bytes, what, fn);
 }
-
-// Divides numbers that are not negative by a fixed divisor. Numbers below 2^31 are divided by a multiplication.
-class Divider {
- public:
-  Divider() = default;
-  // Requires: `divisor` is at least 1.
-  explicit Divider(int64_t divisor) : divisor_(divisor) {
-    if (divisor >= kSmall) {  // the quotient of a small number is 0
-      shift_ = 40;
-      return;
-    }
-    while ((int64_t{1} << shift_) < divisor) ++shift_;
-    const auto d = static_cast<uint64_t>(divisor);
-    multiplier_ = static_cast<uint32_t>((((uint64_t{1} << shift_) - d) << 32) / d + 1);
-  }
-  COHORT_KERNEL int64_t divisor() const { return divisor_; }
-  COHORT_KERNEL int64_t Divide(int64_t n) const {
-    if (n >= kSmall) return n / divisor_;
-    const auto small = static_cast<uint64_t>(n);
-    return static_cast<int64_t>((((small * multiplier_) >> 32) + small) >> shift_);
-  }
-  // Returns the rest, and sets *quotient.
-  COHORT_KERNEL int64_t Split(int64_t n, int64_t* quotient) const {
-    *quotient = Divide(n);
-    return n - *quotient * divisor_;
-  }
-
- private:
-  static constexpr int64_t kSmall = int64_t{1} << 31;
-  int64_t divisor_ = 1;
-  uint32_t multiplier_ = 1;
-  uint32_t shift_ = 0;
-};
 
 }  // namespace cohort::cuda

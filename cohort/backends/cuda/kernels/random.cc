@@ -1,12 +1,16 @@
 // The kernels of random ops. Their launches are in random.cu. Seeds, shapes and generators are the host's: a call
-// reserves a part of the generator's numbers, and the launch draws them.
+// reserves a part of the generator's numbers, and the launch draws them. A step that comes from a recording reserves
+// its part before its work is enqueued.
+#include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cohort/backends/cuda/kernels/dtypes.h"
 #include "cohort/backends/cuda/kernels/host_fallback.h"
 #include "cohort/backends/cuda/kernels/random.cu.h"
 #include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/backends/cuda/kernels/scratch.h"
 #include "cohort/backends/random_inputs.h"
 
 namespace cohort::cuda {
@@ -19,6 +23,27 @@ PhiloxCounter CounterOf(const Philox& philox) {
   return counter;
 }
 
+// The place of a stateful op's numbers in a step. In a recorded step the host writes it anew for each run.
+class StartOfStep {
+ public:
+  StartOfStep(const CudaCall& call, GuardedPhilox& philox, int64_t numbers) {
+    if (call.recording() == nullptr) {
+      start_.value = CounterOf(philox.ReserveFor(call.ctx(), numbers));
+      return;
+    }
+    on_card_ = call.recording()->PerRun(sizeof(PhiloxCounter), [&philox, numbers](void* to) {
+      const PhiloxCounter counter = CounterOf(philox.ReserveFor(numbers));
+      std::memcpy(to, &counter, sizeof(counter));
+    });
+    start_.on_card = static_cast<const PhiloxCounter*>(on_card_.raw_data());
+  }
+  const RandomStart& get() const { return start_; }
+
+ private:
+  RandomStart start_;
+  Tensor on_card_;
+};
+
 // Numbers of a floating-point distribution.
 class StatefulKernel final : public OpKernel {
  public:
@@ -27,10 +52,9 @@ class StatefulKernel final : public OpKernel {
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
     Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
-    const Philox start = philox_.ReserveFor(ctx, out.num_elements());
+    const StartOfStep start(call, philox_, out.num_elements());
     if (out.num_elements() == 0) return;
-    LaunchRandom(call.driver(), call.stream(), distribution_, type_, CounterOf(start), out.raw_data(),
-                 out.num_elements());
+    LaunchRandom(call.driver(), call.stream(), distribution_, type_, start.get(), out.raw_data(), out.num_elements());
   }
 
  private:
@@ -48,7 +72,7 @@ class StatelessKernel final : public OpKernel {
     Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
     const Philox start = PhiloxOfSeedInput(ctx.input(1));
     if (out.num_elements() == 0) return;
-    LaunchRandom(call.driver(), call.stream(), distribution_, type_, CounterOf(start), out.raw_data(),
+    LaunchRandom(call.driver(), call.stream(), distribution_, type_, {CounterOf(start)}, out.raw_data(),
                  out.num_elements());
   }
 
@@ -57,8 +81,37 @@ class StatelessKernel final : public OpKernel {
   const ElementType type_;
 };
 
+// A stateless op whose seed lies in the card's memory.
+class SeedOnCardKernel final : public OpKernel {
+ public:
+  explicit SeedOnCardKernel(const KernelConstruction& c)
+      : distribution_(Find(c.attr<std::string>("distribution"))),
+        type_(FloatingType(c.attr<DType>("dtype"), c.node.op_name())) {}
+  void Compute(KernelContext& ctx) override {
+    const CudaCall call(ctx);
+    Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
+    const Tensor& seed = ctx.input(1);
+    CheckSeed(seed);
+    if (out.num_elements() == 0) return;
+    const Scratch start(call, sizeof(PhiloxCounter));
+    auto* const on_card = static_cast<PhiloxCounter*>(start.data());
+    LaunchStartOfSeed(call.driver(), call.stream(), ElementTypeOf(seed.dtype()), seed.raw_data(), on_card);
+    LaunchRandom(call.driver(), call.stream(), distribution_, type_, {{}, on_card}, out.raw_data(), out.num_elements());
+  }
+
+ private:
+  static Distribution Find(const std::string& name) {
+    if (name == "uniform") return Distribution::kUniform;
+    return name == "normal" ? Distribution::kNormal : Distribution::kTruncatedNormal;
+  }
+
+  const Distribution distribution_;
+  const ElementType type_;
+};
+
 // Integers from `minval` to `maxval` - 1.
-void DrawIntegers(const CudaCall& call, const Philox& start, const Tensor& minval, const Tensor& maxval, Tensor& out) {
+void DrawIntegers(const CudaCall& call, const RandomStart& start, const Tensor& minval, const Tensor& maxval,
+                  Tensor& out) {
   if (minval.num_elements() != 1 || maxval.num_elements() != 1) {
     throw InvalidArgumentError(StrCat("[kernels/random] expected scalars as minval and maxval; got shapes ",
                                       minval.shape(), " and ", maxval.shape()));
@@ -67,9 +120,8 @@ void DrawIntegers(const CudaCall& call, const Philox& start, const Tensor& minva
   if (low >= high) {
     throw InvalidArgumentError(StrCat("[kernels/random] Need minval < maxval, got ", low, " >= ", high));
   }
-  LaunchRandomIntegers(call.driver(), call.stream(), ElementTypeOf(out.dtype()), CounterOf(start),
-                       static_cast<uint64_t>(low), static_cast<uint64_t>(high) - static_cast<uint64_t>(low),
-                       out.raw_data(), out.num_elements());
+  LaunchRandomIntegers(call.driver(), call.stream(), ElementTypeOf(out.dtype()), start, static_cast<uint64_t>(low),
+                       static_cast<uint64_t>(high) - static_cast<uint64_t>(low), out.raw_data(), out.num_elements());
 }
 
 class StatefulIntKernel final : public OpKernel {
@@ -79,7 +131,7 @@ class StatefulIntKernel final : public OpKernel {
     const CudaCall call(ctx);
     Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
     if (out.num_elements() == 0) return;
-    DrawIntegers(call, philox_.ReserveFor(ctx, out.num_elements()), ctx.input(1), ctx.input(2), out);
+    DrawIntegers(call, StartOfStep(call, philox_, out.num_elements()).get(), ctx.input(1), ctx.input(2), out);
   }
 
  private:
@@ -90,7 +142,7 @@ void StatelessInt(KernelContext& ctx) {
   const CudaCall call(ctx);
   Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
   const Philox start = PhiloxOfSeedInput(ctx.input(1));
-  if (out.num_elements() > 0) DrawIntegers(call, start, ctx.input(2), ctx.input(3), out);
+  if (out.num_elements() > 0) DrawIntegers(call, {CounterOf(start)}, ctx.input(2), ctx.input(3), out);
 }
 
 void StatelessFullInt(KernelContext& ctx) {
@@ -98,8 +150,8 @@ void StatelessFullInt(KernelContext& ctx) {
   Tensor& out = ctx.AllocateOutput(0, ShapeOfDims(ctx.input(0)));
   const Philox start = PhiloxOfSeedInput(ctx.input(1));
   if (out.num_elements() == 0) return;
-  LaunchRandomIntegers(call.driver(), call.stream(), ElementTypeOf(out.dtype()), CounterOf(start), 0, 0, out.raw_data(),
-                       out.num_elements());
+  LaunchRandomIntegers(call.driver(), call.stream(), ElementTypeOf(out.dtype()), {CounterOf(start)}, 0, 0,
+                       out.raw_data(), out.num_elements());
 }
 
 // The host finds the order of the rows, and the device moves them.
@@ -111,13 +163,23 @@ class ShuffleKernel final : public OpKernel {
     const Tensor& value = ctx.input(0);
     const int64_t rows = value.shape().rank() < 1 ? 1 : value.shape().dim(0);
     if (rows <= 1 || value.num_elements() <= 1) return ctx.SetOutput(0, value);
-    const Tensor order = call.device().CopyFromHostAsync(Tensor::Vector(philox_.RandomOrder(ctx, rows)));
+    const Tensor order = OrderOnCard(call, rows);
     Tensor& out = ctx.AllocateOutput(0, value.shape());
     LaunchShuffle(call.driver(), call.stream(), DTypeSize(value.dtype()), value.raw_data(),
                   static_cast<const int64_t*>(order.raw_data()), rows, value.num_elements() / rows, out.raw_data());
   }
 
  private:
+  Tensor OrderOnCard(const CudaCall& call, int64_t rows) {
+    if (call.recording() == nullptr) {
+      return call.device().CopyFromHostAsync(Tensor::Vector(philox_.RandomOrder(call.ctx(), rows)));
+    }
+    return call.recording()->PerRun(static_cast<size_t>(rows) * sizeof(int64_t), [this, rows](void* to) {
+      const std::vector<int64_t> order = philox_.RandomOrder(rows);
+      std::memcpy(to, order.data(), order.size() * sizeof(int64_t));
+    });
+  }
+
   GuardedPhilox philox_;
 };
 
@@ -142,6 +204,7 @@ void RegisterRandomKernels(KernelRegistry& registry) {
   Register<StatelessKernel>(registry, "StatelessRandomUniform", Distribution::kUniform);
   Register<StatelessKernel>(registry, "StatelessRandomNormal", Distribution::kNormal);
   Register<StatelessKernel>(registry, "StatelessTruncatedNormal", Distribution::kTruncatedNormal);
+  registry.Register<SeedOnCardKernel>("_StatelessRandomOnDevice", kGpu);
   registry.Register<StatefulIntKernel>("RandomUniformInt", kGpu);
   registry.RegisterFn("StatelessRandomUniformInt", kGpu, StatelessInt);
   registry.RegisterFn("StatelessRandomUniformFullInt", kGpu, StatelessFullInt);

@@ -105,13 +105,14 @@ struct IntegerNumbers {
 template <typename D>
 struct DrawNumbers {
   D distribution;
-  PhiloxCounter start;
+  RandomStart start;
   typename D::Type* out;
   int64_t n;
 
   COHORT_KERNEL void operator()(const Thread& t) const {
+    const PhiloxCounter first = start.on_card == nullptr ? start.value : *start.on_card;
     for (int64_t group = t.first(); group * D::kGroup < n; group += t.step()) {
-      PhiloxCounter philox = start;
+      PhiloxCounter philox = first;
       philox.Skip(static_cast<uint64_t>(group) * D::kSkip);
       typename D::Type numbers[D::kGroup];
       distribution.Draw(philox, numbers);
@@ -121,12 +122,30 @@ struct DrawNumbers {
 };
 
 template <typename D>
-void Draw(Driver& driver, StreamHandle stream, const D& distribution, const PhiloxCounter& start, void* out,
-          int64_t n) {
+void Draw(Driver& driver, StreamHandle stream, const D& distribution, const RandomStart& start, void* out, int64_t n) {
   using T = typename D::Type;
   Launch(driver, stream, SizeFor((n + D::kGroup - 1) / D::kGroup),
          DrawNumbers<D>{distribution, start, static_cast<T*>(out), n});
 }
+
+// The two seeds are mixed, as Philox::FromStatelessSeed does.
+template <typename T>
+struct StartOfSeed {
+  const T* seed;
+  PhiloxCounter* out;
+
+  COHORT_KERNEL void operator()(const Thread& t) const {
+    if (t.first() != 0) return;
+    const auto a = static_cast<uint64_t>(static_cast<int64_t>(seed[0]));
+    const auto b = static_cast<uint64_t>(static_cast<int64_t>(seed[1]));
+    PhiloxCounter mixer = {{static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b),
+                            static_cast<uint32_t>(b >> 32)},
+                           {0x3ec8f720U, 0x02461e29U}};
+    uint32_t mix[4];
+    mixer.Next(mix);
+    *out = PhiloxCounter{{0, 0, mix[2], mix[3]}, {mix[0], mix[1]}};
+  }
+};
 
 template <typename T>
 struct ShuffleRows {
@@ -144,7 +163,7 @@ struct ShuffleRows {
 }  // namespace
 
 void LaunchRandom(Driver& driver, StreamHandle stream, Distribution distribution, ElementType type,
-                  const PhiloxCounter& start, void* out, int64_t n) {
+                  const RandomStart& start, void* out, int64_t n) {
   ForFloating(type, "random numbers", [&]<typename T>(T) {
     switch (distribution) {
       case Distribution::kUniform: return Draw(driver, stream, UniformNumbers<T>(), start, out, n);
@@ -154,7 +173,14 @@ void LaunchRandom(Driver& driver, StreamHandle stream, Distribution distribution
   });
 }
 
-void LaunchRandomIntegers(Driver& driver, StreamHandle stream, ElementType type, const PhiloxCounter& start,
+void LaunchStartOfSeed(Driver& driver, StreamHandle stream, ElementType type, const void* seed, PhiloxCounter* out) {
+  if (type == ElementType::kInt64) {
+    return Launch(driver, stream, LaunchSize(), StartOfSeed<int64_t>{static_cast<const int64_t*>(seed), out});
+  }
+  Launch(driver, stream, LaunchSize(), StartOfSeed<int32_t>{static_cast<const int32_t*>(seed), out});
+}
+
+void LaunchRandomIntegers(Driver& driver, StreamHandle stream, ElementType type, const RandomStart& start,
                           uint64_t low, uint64_t range, void* out, int64_t n) {
   if (type == ElementType::kInt64) {
     return Draw(driver, stream, IntegerNumbers<int64_t>{low, range}, start, out, n);

@@ -1,6 +1,7 @@
 // The kernels of whole variables: handles, reading, assigning, adding and subtracting. Their launches are in state.cu.
 // A variable is an ordinary VariableResource, whose bytes lie in the device's memory.
 #include <memory>
+#include <utility>
 
 #include "cohort/backends/cuda/kernels/dtypes.h"
 #include "cohort/backends/cuda/kernels/register.h"
@@ -12,6 +13,13 @@ namespace cohort::cuda {
 namespace {
 
 VariableResource& VariableAt(KernelContext& ctx, int i) { return ResourceOf<VariableResource>(ctx.input(i)); }
+
+void Read(KernelContext& ctx) {
+  VariableResource& variable = VariableAt(ctx, 0);
+  Tensor value = ReadValue(ctx, variable);
+  CheckVariableDType(variable, ctx.node().output_dtype(0));
+  ctx.SetOutput(0, std::move(value));
+}
 
 void IsInitialized(KernelContext& ctx) {
   const CudaCall call(ctx);
@@ -31,6 +39,10 @@ void CopyOrKeep(const CudaCall& call, const Tensor& old, const Tensor& value, Te
 // The first value, or a value of another shape: there is no old value that the stream could keep. So if a check of the
 // step may still fail, waits for its outcome. Throws the step's error if it has failed.
 void AssignNew(const CudaCall& call, VariableResource& variable, const Tensor& value) {
+  if (call.recording() != nullptr) {
+    throw AbortedError(StrCat("[cuda] expected a value of shape ", value.shape(), " in variable '", variable.name(),
+                              "', which a recorded step overwrites; it has another shape, or no value"));
+  }
   CudaDevice& device = call.device();
   if (device.error_words().WordOf(call.ctx()) != nullptr) {
     device.Synchronize();
@@ -103,7 +115,7 @@ void RegisterUpdate(KernelRegistry& registry, const char* name, VariableUpdate u
 
 void RegisterStateKernels(KernelRegistry& registry) {
   registry.Register<VarHandleKernel<VariableResource>>("VarHandleOp", kGpu);
-  registry.RegisterFn("ReadVariableOp", kGpu, ReadVariable<VariableResource>);
+  registry.RegisterFn("ReadVariableOp", kGpu, Read);
   registry.RegisterFn("AssignVariableOp", kGpu, Assign);
   registry.RegisterFn("VarIsInitializedOp", kGpu, IsInitialized);
   registry.RegisterFn("VariableShape", kGpu, ShapeOfVariable<VariableResource>);

@@ -1,7 +1,10 @@
-// The kernels of optimizer ops: updates of whole variables and of rows by a rule. RuleInputs finds and checks the op's
-// inputs for both. The scalars of a rule (learning rate, momentum, ...) lie in device memory, so that no update waits
-// for the host.
+// The kernels of optimizer ops: updates of whole variables and of rows by a rule, and joined updates of whole
+// variables, which are one launch. RuleInputs finds and checks the op's inputs for all of them. The scalars of a rule
+// (learning rate, momentum, ...) lie in device memory, so that no update waits for the host.
+#include "cohort/backends/cuda/kernels/training.h"
+
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +19,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable_resource.h"
+#include "cohort/graph/joined_updates.h"
 
 namespace cohort::cuda {
 namespace {
@@ -41,26 +45,31 @@ RuleSpec SpecOf(OptimizerRule rule, const char* flag = "") {
                                     variable.name(), "'; got ", got));
 }
 
-// Where an op's inputs are. A kernel owns it.
+// Where the inputs of an update are. `op` is the op of the update: that of the node, or that of the updates that the
+// node joins; then update number u has the inputs from u * count() on. A kernel owns it.
 class RuleInputs {
  public:
-  RuleInputs(const KernelConstruction& c, const RuleSpec& spec)
-      : rule_(spec.rule),
+  RuleInputs(const KernelConstruction& c, const RuleSpec& spec, const OpDef& op)
+      : op_(op),
+        rule_(spec.rule),
         dtype_(c.attr<DType>("T")),
         flag_(*spec.flag != '\0' && c.attr<bool>(spec.flag)),
-        grad_(std::max(Find(c.node, "grad"), Find(c.node, "delta"))),
-        indices_(Find(c.node, "indices")) {
-    for (const std::string_view name : spec.variables) variables_.push_back(Find(c.node, name));
-    for (const std::string_view name : spec.scalars) scalars_.push_back(Find(c.node, name));
+        grad_(std::max(Find("grad"), Find("delta"))),
+        indices_(Find("indices")) {
+    for (const std::string_view name : spec.variables) variables_.push_back(Find(name));
+    for (const std::string_view name : spec.scalars) scalars_.push_back(Find(name));
   }
 
   OptimizerRule rule() const { return rule_; }
   ElementType type() const { return ElementTypeOf(dtype_); }
-  // Throws InvalidArgumentError if a variable has another dtype than the op.
-  std::vector<VariableResource*> Variables(const KernelContext& ctx) const {
+  // Returns how many inputs an update has.
+  int count() const { return static_cast<int>(op_.inputs().size()); }
+  // Returns the variables of an update whose first input is `first`. Throws InvalidArgumentError if a variable has
+  // another dtype than the op.
+  std::vector<VariableResource*> Variables(const KernelContext& ctx, int first = 0) const {
     std::vector<VariableResource*> found;
     for (const int input : variables_) {
-      found.push_back(&ResourceOf<VariableResource>(ctx.input(input)));
+      found.push_back(&ResourceOf<VariableResource>(ctx.input(first + input)));
       if (found.back()->dtype() != dtype_) {
         throw InvalidArgumentError(StrCat("[kernels/training] expected variable '", found.back()->name(), "' of dtype ",
                                           dtype_, "; got ", found.back()->dtype()));
@@ -75,7 +84,8 @@ class RuleInputs {
       const Tensor& value = ctx.input(scalars_[k]);
       if (value.num_elements() != 1) {
         throw InvalidArgumentError(StrCat("[kernels/training] expected one element for ",
-                                          ctx.node().input_arg(scalars_[k]).name, "; got shape ", value.shape()));
+                                          op_.inputs()[static_cast<size_t>(scalars_[k])].name, "; got shape ",
+                                          value.shape()));
       }
       args.scalars[k] = value.raw_data();
     }
@@ -84,17 +94,18 @@ class RuleInputs {
     return args;
   }
   bool has_grad() const { return grad_ >= 0; }
-  const Tensor& grad(const KernelContext& ctx) const { return ctx.input(grad_); }
+  const Tensor& grad(const KernelContext& ctx, int first = 0) const { return ctx.input(first + grad_); }
   const Tensor& indices(const KernelContext& ctx) const { return ctx.input(indices_); }
 
  private:
-  static int Find(const Node& node, std::string_view name) {
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      if (node.input_arg(i).name == name) return i;
+  int Find(std::string_view name) const {
+    for (size_t i = 0; i < op_.inputs().size(); ++i) {
+      if (op_.inputs()[i].name == name) return static_cast<int>(i);
     }
     return -1;
   }
 
+  const OpDef& op_;
   const OptimizerRule rule_;
   const DType dtype_;
   const bool flag_;
@@ -104,38 +115,61 @@ class RuleInputs {
   std::vector<int> scalars_;
 };
 
+// One update of a whole variable and its slots, or several joined ones, of different variables.
 class DenseUpdateKernel final : public OpKernel {
  public:
-  DenseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec) : inputs_(c, spec) {}
+  DenseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec, const OpDef& op, size_t updates)
+      : inputs_(c, spec, op), updates_(updates) {}
 
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
-    const std::vector<VariableResource*> variables = inputs_.Variables(ctx);
+    std::vector<VariableResource*> variables;
+    for (size_t u = 0; u < updates_; ++u) {
+      const std::vector<VariableResource*> its = inputs_.Variables(ctx, FirstInput(u));
+      variables.insert(variables.end(), its.begin(), its.end());
+    }
     const RuleArgs shared = inputs_.Args(ctx, call.error_word());
     UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
-      const Shape& shape = inputs_.has_grad() ? inputs_.grad(ctx).shape() : olds[0].shape();
-      DenseUpdate update;
-      for (size_t k = 0; k < olds.size(); ++k) {
-        if (olds[k].shape() != shape) {
-          k == 0 ? FailShape("a gradient", *variables[0], olds[0].shape(), shape)
-                 : FailShape("a slot", *variables[k], shape, olds[k].shape());
-        }
-        update.olds[k] = olds[k].raw_data();
-        update.outs[k] = outs[k].raw_data();
+      std::vector<DenseUpdate> updates;
+      const size_t of_each = olds.size() / updates_;
+      for (size_t u = 0, v = 0; u < updates_; ++u, v += of_each) {
+        updates.push_back(
+            Describe(ctx, FirstInput(u), &variables[v], olds.subspan(v, of_each), outs.subspan(v, of_each)));
       }
-      update.grad = inputs_.has_grad() ? inputs_.grad(ctx).raw_data() : nullptr;
-      update.n = olds[0].num_elements();
-      LaunchDenseUpdates(call.driver(), call.stream(), inputs_.rule(), inputs_.type(), shared, &update, 1);
+      LaunchDenseUpdates(call.driver(), call.stream(), inputs_.rule(), inputs_.type(), shared, updates.data(),
+                         static_cast<int>(updates.size()));
     });
   }
 
  private:
+  int FirstInput(size_t update) const { return static_cast<int>(update) * inputs_.count(); }
+
+  // Throws InvalidArgumentError if the shapes do not fit.
+  DenseUpdate Describe(const KernelContext& ctx, int first_input, VariableResource* const* variables,
+                       std::span<const Tensor> olds, std::span<Tensor> outs) const {
+    const Tensor* grad = inputs_.has_grad() ? &inputs_.grad(ctx, first_input) : nullptr;
+    const Shape& shape = grad != nullptr ? grad->shape() : olds[0].shape();
+    DenseUpdate update;
+    for (size_t k = 0; k < olds.size(); ++k) {
+      if (olds[k].shape() != shape) {
+        k == 0 ? FailShape("a gradient", *variables[0], olds[0].shape(), shape)
+               : FailShape("a slot", *variables[k], shape, olds[k].shape());
+      }
+      update.olds[k] = olds[k].raw_data();
+      update.outs[k] = outs[k].raw_data();
+    }
+    update.grad = grad != nullptr ? grad->raw_data() : nullptr;
+    update.n = olds[0].num_elements();
+    return update;
+  }
+
   const RuleInputs inputs_;
+  const size_t updates_;
 };
 
 class SparseUpdateKernel final : public OpKernel {
  public:
-  SparseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec) : inputs_(c, spec) {}
+  SparseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec) : inputs_(c, spec, c.node.op()) {}
 
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
@@ -173,40 +207,72 @@ class SparseUpdateKernel final : public OpKernel {
   const RuleInputs inputs_;
 };
 
-template <typename Kernel>
-void RegisterAs(KernelRegistry& registry, const std::string& op, const RuleSpec& spec) {
-  registry.Register(op, kGpu, [spec](const KernelConstruction& c) -> std::unique_ptr<OpKernel> {
-    return std::make_unique<Kernel>(c, spec);
-  });
+// The rules by the ends of the names of their ops: "Adam" is ResourceApplyAdam and, if `sparse`, also
+// ResourceSparseApplyAdam.
+struct NamedRule {
+  const char* name;
+  RuleSpec spec;
+  bool sparse;
+};
+
+const std::vector<NamedRule>& Rules() {
+  using Rule = OptimizerRule;
+  static const auto* const rules = [] {
+    const RuleSpec descent = SpecOf<cpu::GradientDescentRule>(Rule::kGradientDescent);
+    return new std::vector<NamedRule>{
+        {"GradientDescent", descent, false},
+        {"WeightDecay", {Rule::kWeightDecay, descent.variables, descent.scalars, ""}, false},
+        {"Adam", SpecOf<cpu::AdamRule>(Rule::kAdam, "use_nesterov"), false},
+        {"AdamWithAmsgrad", SpecOf<cpu::AmsgradRule>(Rule::kAmsgrad), false},
+        {"Momentum", SpecOf<cpu::MomentumRule>(Rule::kMomentum, "use_nesterov"), true},
+        {"KerasMomentum", SpecOf<cpu::KerasMomentumRule>(Rule::kKerasMomentum, "use_nesterov"), true},
+        {"Adagrad", SpecOf<cpu::AdagradRule>(Rule::kAdagrad, "update_slots"), true},
+        {"AdagradV2", SpecOf<cpu::AdagradV2Rule>(Rule::kAdagradV2, "update_slots"), true},
+        {"KerasAdagrad", SpecOf<cpu::KerasAdagradRule>(Rule::kKerasAdagrad), true},
+        {"RMSProp", SpecOf<cpu::RMSPropRule>(Rule::kRMSProp), true},
+        {"CenteredRMSProp", SpecOf<cpu::CenteredRMSPropRule>(Rule::kCenteredRMSProp), true},
+        {"Ftrl", SpecOf<cpu::FtrlRule>(Rule::kFtrl, "multiply_linear_by_lr"), true},
+        {"FtrlV2", SpecOf<cpu::FtrlV2Rule>(Rule::kFtrlV2, "multiply_linear_by_lr"), true}};
+  }();
+  return *rules;
 }
 
-void RegisterDense(KernelRegistry& registry, const std::string& name, const RuleSpec& spec) {
-  RegisterAs<DenseUpdateKernel>(registry, "ResourceApply" + name, spec);
+constexpr std::string_view kDense = "ResourceApply";
+
+const RuleSpec* FindDense(std::string_view op) {
+  if (!op.starts_with(kDense)) return nullptr;
+  for (const NamedRule& rule : Rules()) {
+    if (rule.name == op.substr(kDense.size())) return &rule.spec;
+  }
+  return nullptr;
 }
 
-void RegisterBoth(KernelRegistry& registry, const std::string& name, const RuleSpec& spec) {
-  RegisterDense(registry, name, spec);
-  RegisterAs<SparseUpdateKernel>(registry, "ResourceSparseApply" + name, spec);
+std::unique_ptr<OpKernel> MakeJoined(const KernelConstruction& c) {
+  const JoinedUpdates joined = *FindJoinedUpdates(c.node);
+  const RuleSpec* spec = FindDense(joined.op->name());
+  const size_t inputs = joined.names.size() * joined.op->inputs().size();
+  if (spec == nullptr || inputs != static_cast<size_t>(c.node.num_inputs())) {
+    throw InvalidArgumentError(StrCat("[kernels/training] expected joined updates of whole variables, with ", inputs,
+                                      " inputs; got ", joined.op->name(), " with ", c.node.num_inputs()));
+  }
+  return std::make_unique<DenseUpdateKernel>(c, *spec, *joined.op, joined.names.size());
 }
 
 }  // namespace
 
+bool CanJoinUpdates(std::string_view op) { return FindDense(op) != nullptr; }
+
 void RegisterTrainingKernels(KernelRegistry& registry) {
-  using Rule = OptimizerRule;
-  const RuleSpec descent = SpecOf<cpu::GradientDescentRule>(Rule::kGradientDescent);
-  RegisterDense(registry, "GradientDescent", descent);
-  RegisterDense(registry, "WeightDecay", {Rule::kWeightDecay, descent.variables, descent.scalars, ""});
-  RegisterDense(registry, "Adam", SpecOf<cpu::AdamRule>(Rule::kAdam, "use_nesterov"));
-  RegisterDense(registry, "AdamWithAmsgrad", SpecOf<cpu::AmsgradRule>(Rule::kAmsgrad));
-  RegisterBoth(registry, "Momentum", SpecOf<cpu::MomentumRule>(Rule::kMomentum, "use_nesterov"));
-  RegisterBoth(registry, "KerasMomentum", SpecOf<cpu::KerasMomentumRule>(Rule::kKerasMomentum, "use_nesterov"));
-  RegisterBoth(registry, "Adagrad", SpecOf<cpu::AdagradRule>(Rule::kAdagrad, "update_slots"));
-  RegisterBoth(registry, "AdagradV2", SpecOf<cpu::AdagradV2Rule>(Rule::kAdagradV2, "update_slots"));
-  RegisterBoth(registry, "KerasAdagrad", SpecOf<cpu::KerasAdagradRule>(Rule::kKerasAdagrad));
-  RegisterBoth(registry, "RMSProp", SpecOf<cpu::RMSPropRule>(Rule::kRMSProp));
-  RegisterBoth(registry, "CenteredRMSProp", SpecOf<cpu::CenteredRMSPropRule>(Rule::kCenteredRMSProp));
-  RegisterBoth(registry, "Ftrl", SpecOf<cpu::FtrlRule>(Rule::kFtrl, "multiply_linear_by_lr"));
-  RegisterBoth(registry, "FtrlV2", SpecOf<cpu::FtrlV2Rule>(Rule::kFtrlV2, "multiply_linear_by_lr"));
+  for (const NamedRule& rule : Rules()) {
+    const RuleSpec& spec = rule.spec;
+    registry.Register(StrCat(kDense, rule.name), kGpu, [spec](const KernelConstruction& c) {
+      return std::make_unique<DenseUpdateKernel>(c, spec, c.node.op(), 1);
+    });
+    if (!rule.sparse) continue;
+    registry.Register(StrCat("ResourceSparseApply", rule.name), kGpu,
+                      [spec](const KernelConstruction& c) { return std::make_unique<SparseUpdateKernel>(c, spec); });
+  }
+  registry.Register(kJoinedUpdates, kGpu, MakeJoined);
 }
 
 }  // namespace cohort::cuda

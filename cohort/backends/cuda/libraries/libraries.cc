@@ -1,14 +1,17 @@
-// The libraries of the process: FindBlas and FindDnn.
+// The libraries of the process: FindBlas, FindDnn and FindKernelCompiler.
 #include <atomic>
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
+#include "cohort/backends/cuda/libraries/kernel_compiler.h"
+#include "cohort/backends/cuda/libraries/nvrtc.h"
 
 namespace cohort::cuda {
 namespace {
 
 std::atomic<Blas*> installed_blas{nullptr};
 std::atomic<Dnn*> installed_dnn{nullptr};
+std::atomic<KernelCompiler*> installed_compiler{nullptr};
 
 }  // namespace
 
@@ -34,5 +37,13 @@ Dnn& FindDnn() {
   return *made;
 }
 void InstallDnn(Dnn* dnn) { installed_dnn.store(dnn); }
+
+KernelCompiler* FindKernelCompiler(Driver& driver) {
+  if (KernelCompiler* compiler = installed_compiler.load()) return compiler;
+  if (!driver.LoadsKernels()) return nullptr;
+  static KernelCompiler* const made = MakeNvrtcCompiler().release();
+  return made;
+}
+void InstallKernelCompiler(KernelCompiler* compiler) { installed_compiler.store(compiler); }
 
 }  // namespace cohort::cuda

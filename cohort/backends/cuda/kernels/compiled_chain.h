@@ -1,0 +1,18 @@
+// The launch of a chain by a kernel that was compiled for it while the program runs.
+#pragma once
+
+#include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/kernels/chain.cu.h"
+
+namespace cohort::cuda {
+
+// From how many elements on a chain gets a kernel of its own. To compile one takes as long as many launches, so it is
+// not done for small values, such as a learning rate.
+inline constexpr int64_t kCompiledChainElements = int64_t{1} << 16;
+
+// Enqueues the work of LaunchChain by a kernel that was compiled for this chain. A process compiles each kernel once
+// for each card, when it is first launched, and keeps it. Returns false, and does nothing, if there is no compiler, or
+// if it has failed: the log says once why. Thread-safe.
+bool LaunchCompiledChain(Driver& driver, int card, StreamHandle stream, ElementType type, const ChainArgs& args);
+
+}  // namespace cohort::cuda

@@ -1,0 +1,250 @@
+// Sessions on GPUs of the fake driver whose optimizers make all their updates in one launch.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cohort/backends/cuda/cuda_backend.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/kernels/training.cu.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
+#include "cohort/ops/gather.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/training.h"
+#include "cohort/ops/variables.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
+#include "cohort/runtime/session.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kCardsOfProgram = 3;  // as in cuda_session_test.cc, which is in the same program
+
+class JoinedUpdatesTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    RegisterOps();
+    driver_ = &RegisterFakeCuda(kCardsOfProgram);
+    RegisterRuntimeKernels(KernelRegistry::Global());
+  }
+  static SessionConfig Config() {
+    SessionConfig config;
+    config.device_count[CudaBackend::Get().type()] = kCardsOfProgram;
+    config.operation_timeout = std::chrono::minutes(1);
+    return config;
+  }
+  static inline FakeDriver* driver_ = nullptr;
+};
+
+// A graph that updates variables by one rule, with a scalar of its own for each update if they are to stay apart.
+class Updates {
+ public:
+  Updates(const std::string& op, bool flag, bool apart, const std::vector<std::pair<DType, Shape>>& variables)
+      : op_(op), flag_(flag), apart_(apart) {
+    const DeviceScope scope(graph_, "/device:GPU:0");
+    for (const auto& [dtype, shape] : variables) Add(dtype, shape);
+  }
+
+  // Runs two steps. Returns the bytes of all variables, and sets `launches` to those of the second step.
+  std::string Run(FakeDriver& driver, int64_t* launches, const SessionConfig& config) {
+    Session session(graph_, "", config);
+    std::vector<Node*> initializers;
+    for (const ops::Variable& variable : variables_) initializers.push_back(variable.initializer());
+    session.Run({}, {}, initializers);
+    for (int step = 0; step < 2; ++step) {
+      const int64_t before = driver.control().launches();
+      session.Run({}, {}, updates_);
+      *launches = driver.control().launches() - before;
+    }
+    std::string bytes;
+    for (const ops::Variable& variable : variables_) {
+      const Tensor value = session.Run(variable.value());
+      bytes.append(static_cast<const char*>(value.raw_data()), value.bytes());
+    }
+    return bytes;
+  }
+
+ private:
+  Output Value(DType dtype, const Shape& shape, float lowest) {
+    Tensor values(DType::kFloat32, shape);
+    ++seed_;
+    for (int64_t i = 0; i < values.num_elements(); ++i) {
+      values.data<float>()[i] = lowest + 0.001f * static_cast<float>((i * 37 + seed_ * 101) % 997);
+    }
+    const Output made = ops::Const(graph_, values);
+    return dtype == DType::kFloat32 ? made : ops::Cast(made, dtype);
+  }
+
+  Output Scalar(DType dtype, const std::string& name) {
+    static const std::map<std::string, double> numbers = {
+        {"lr", 0.1},    {"alpha", 0.1},     {"momentum", 0.9},     {"beta1_power", 0.5}, {"beta2_power", 0.25},
+        {"beta1", 0.9}, {"beta2", .99},     {"epsilon", 4.0},      {"rho", 0.9},         {"l1", 0.01},
+        {"l2", 0.02},   {"lr_power", -0.5}, {"l2_shrinkage", 0.03}};
+    Output& known = scalars_[{dtype, name}];
+    if (!known.valid()) known = ops::Const(graph_, ops::NumberTensor(dtype, numbers.at(name)));
+    return apart_ ? ops::Identity(known) : known;
+  }
+
+  void Add(DType dtype, const Shape& shape) {
+    const OpDef& op = OpRegistry::Global().Get(op_);
+    NodeBuilder builder = graph_.Op(op_);
+    for (const ArgDef& arg : op.inputs()) {
+      if (arg.dtype == DType::kResource) {
+        variables_.emplace_back(graph_, Value(dtype, shape, arg.name == "var" ? -0.5f : 0.1f));
+        builder.Input(variables_.back().handle());
+      } else if (arg.name == "grad" || arg.name == "delta") {
+        builder.Input(Value(dtype, shape, -0.5f));
+      } else {
+        builder.Input(Scalar(dtype, arg.name));
+      }
+    }
+    for (const char* name : {"use_nesterov", "update_slots", "multiply_linear_by_lr"}) {
+      if (op.FindAttr(name) != nullptr) builder.Attr(name, flag_);
+    }
+    updates_.push_back(builder.Finish());
+  }
+
+  const std::string op_;
+  const bool flag_;
+  const bool apart_;
+  Graph graph_;
+  int seed_ = 0;
+  std::map<std::pair<DType, std::string>, Output> scalars_;
+  std::vector<ops::Variable> variables_;
+  std::vector<Node*> updates_;
+};
+
+TEST_F(JoinedUpdatesTest, GiveTheBitsOfSingleUpdatesInFewerLaunches) {
+  std::vector<std::pair<DType, Shape>> variables;
+  for (const Shape& shape : {Shape{33, 37}, Shape{5}, Shape{0, 3}, Shape(), Shape{1024}, Shape{1025}}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) variables.emplace_back(dtype, shape);
+  }
+  for (const char* rule : {"GradientDescent", "WeightDecay", "Momentum", "KerasMomentum", "Adagrad", "AdagradV2",
+                           "KerasAdagrad", "Adam", "AdamWithAmsgrad", "RMSProp", "CenteredRMSProp", "Ftrl", "FtrlV2"}) {
+    for (const bool flag : {false, true}) {
+      const std::string op = StrCat("ResourceApply", rule);
+      int64_t of_joined = 0, of_single = 0;
+      const std::string joined = Updates(op, flag, false, variables).Run(*driver_, &of_joined, Config());
+      const std::string single = Updates(op, flag, true, variables).Run(*driver_, &of_single, Config());
+      EXPECT_EQ(joined.size(), single.size());
+      EXPECT_TRUE(joined == single) << op;
+      // One launch for each dtype; single updates of empty variables launch nothing.
+      EXPECT_EQ(of_single - of_joined, 15 - 3) << op;
+    }
+  }
+}
+
+TEST_F(JoinedUpdatesTest, ManyVariablesTakeSeveralLaunches) {
+  constexpr int kCount = 2 * kMostUpdates + 3;
+  const std::vector<std::pair<DType, Shape>> variables(kCount, {DType::kFloat32, Shape{7}});
+  int64_t of_joined = 0, of_single = 0;
+  const std::string joined =
+      Updates("ResourceApplyMomentum", false, false, variables).Run(*driver_, &of_joined, Config());
+  const std::string single =
+      Updates("ResourceApplyMomentum", false, true, variables).Run(*driver_, &of_single, Config());
+  EXPECT_TRUE(joined == single);
+  EXPECT_EQ(of_single - of_joined, kCount - 3);
+}
+
+// Three variables of three elements, which start as 1, 1, 1. `gradients` are Placeholders.
+struct ThreeVariables {
+  Graph g;
+  std::vector<ops::Variable> variables;
+  std::vector<Output> gradients;
+
+  explicit ThreeVariables(const std::function<Output(Graph&, int)>& gradient) {
+    const DeviceScope scope(g, "/device:GPU:0");
+    const Output rate = ops::Const(g, 1.0f);
+    for (int i = 0; i < 3; ++i) {
+      variables.emplace_back(g, Tensor::Vector<float>({1, 1, 1}), ops::VariableOptions{.name = StrCat("v", i)});
+      gradients.push_back(gradient(g, i));
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      targets.push_back(ops::ResourceApplyGradientDescent(variables[i].handle(), rate, gradients[i]));
+    }
+  }
+  void Initialize(Session& session) {
+    for (const ops::Variable& variable : variables) session.Run(variable.initializer());
+  }
+  std::vector<float> Values(Session& session) {
+    std::vector<float> all;
+    for (const ops::Variable& variable : variables) {
+      for (const float value : session.Run(variable.Read()).ToVector<float>()) all.push_back(value);
+    }
+    return all;
+  }
+
+  std::vector<Node*> targets;
+};
+
+TEST_F(JoinedUpdatesTest, AStepWithABadIndexAppliesNone) {
+  Output indices;
+  ThreeVariables three([&](Graph& g, int i) {
+    if (i == 0) indices = ops::Placeholder(g, DType::kInt32, Shape{3}, "indices");
+    const Output table = ops::Identity(ops::Const(g, std::vector<float>{10, 20, 30}));
+    return i == 1 ? ops::Gather(table, indices) : table * 1.0f;
+  });
+  Session session(three.g, "", Config());
+  three.Initialize(session);
+  const auto run = [&](std::vector<int32_t> at) {
+    session.Run({{indices, Tensor::Vector<int32_t>(at)}}, {}, three.targets);
+  };
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { run({0, 7, 1}); }), HasSubstr("7"));
+  EXPECT_THAT(three.Values(session), Each(1.0f));
+  run({0, 0, 1});
+  EXPECT_THAT(three.Values(session), ElementsAre(-9, -19, -29, -9, -9, -19, -9, -19, -29));
+}
+
+TEST_F(JoinedUpdatesTest, AGradientOfAWrongShapeAppliesNoneAndIsNamed) {
+  ThreeVariables three([](Graph& g, int i) {
+    return ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), StrCat("gradient", i));
+  });
+  Session session(three.g, "", Config());
+  three.Initialize(session);
+  const auto run = [&](const Tensor& last) {
+    const Tensor ones = Tensor::Vector<float>({1, 1, 1});
+    session.Run({{three.gradients[0], ones}, {three.gradients[1], ones}, {three.gradients[2], last}}, {},
+                three.targets);
+  };
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                run(Tensor::Vector<float>({1, 1}));
+              }),
+              AllOf(HasSubstr("expected a gradient of shape [3] for variable 'v2'; got [2]"), HasSubstr("joined")));
+  EXPECT_THAT(three.Values(session), Each(1.0f));
+  run(Tensor::Vector<float>({1, 1, 1}));
+  EXPECT_THAT(three.Values(session), Each(0.0f));
+}
+
+TEST_F(JoinedUpdatesTest, TwoUpdatesOfOneVariableAreBothMade) {
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const ops::Variable v(g, Tensor::Vector<float>({8, 8}), {.name = "v"}),
+      w(g, Tensor::Vector<float>({8, 8}), {.name = "w"});
+  const Output half = ops::Const(g, 0.5f);
+  std::vector<Node*> updates;
+  for (const ops::Variable& variable : {v, w, v}) {
+    updates.push_back(
+        ops::ResourceApplyGradientDescent(variable.handle(), half, ops::Const(g, std::vector<float>{2, 4})));
+  }
+  Session session(g, "", Config());
+  session.Run({}, {}, {v.initializer(), w.initializer()});
+  session.Run({}, {}, updates);
+  EXPECT_THAT(session.Run(v.Read()).ToVector<float>(), ElementsAre(6, 4));
+  EXPECT_THAT(session.Run(w.Read()).ToVector<float>(), ElementsAre(7, 6));
+}
+
+}  // namespace
+}  // namespace cohort::cuda

@@ -1,0 +1,187 @@
+// Recorded steps of an executor whose device, variables and update gate the test can reach.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "cohort/backends/cuda/cuda_backend.h"
+#include "cohort/backends/cuda/cuda_device.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/device/update_observer.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/state.h"
+#include "cohort/ops/variables.h"
+#include "cohort/runtime/execution/executor.h"
+#include "cohort/runtime/kernels/runtime_kernels.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A plan that adds its argument to the variable "v" of two elements, and returns the new value times 2.
+class RecordedPlanTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    RegisterOps();
+    driver_ = &RegisterFakeCuda(3);
+    RegisterRuntimeKernels(KernelRegistry::Global());
+  }
+  RecordedPlanTest() {
+    DeviceRequest request;
+    request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
+    request.count = 1;
+    request.resources = task_;
+    device_ = std::move(CudaBackend::Get().MakeDevices(request)[0]);
+    executor_ = Compile();
+    Assign({0, 0});
+  }
+
+  std::unique_ptr<Executor> Compile() {
+    auto graph = std::make_unique<Graph>();
+    Graph& g = *graph;
+    const Output x =
+        g.Op("_Arg").Attr("T", DType::kFloat32).Attr("index", 0).Attr("shape", Shape{2}).Name("x").Finish1();
+    const Output handle = ops::VarHandleOp(g, DType::kFloat32, Shape{2}, "v");
+    Node* const add = ops::AssignAddVariableOp(handle, x, "add");
+    const ControlDependencies after(g, {add});
+    const Output twice = ops::ReadVariableOp(handle) * 2.0f;
+    g.Op("_Retval").Input(twice).Attr("index", 0).Finish();
+    return std::make_unique<Executor>(std::move(graph), *device_);
+  }
+  CudaDevice& device() { return static_cast<CudaDevice&>(*device_); }
+  std::shared_ptr<VariableResource> Variable() {
+    return task_->resources.LookupOrCreate<VariableResource>("", "v", [&] {
+      return std::make_shared<VariableResource>("v", DType::kFloat32, Shape{2}, device_->allocator());
+    });
+  }
+  void Assign(const std::vector<float>& values) { Variable()->Assign(device_->CopyFromHost(Tensor::Vector(values))); }
+  std::vector<float> Value() { return device_->CopyToHost(Variable()->Read()).ToVector<float>(); }
+
+  // Runs a step that adds (1, 10). Throws its error.
+  std::vector<float> Run(ClosureId closure = {}) {
+    std::vector<Tensor> args = {Tensor::Vector<float>({1, 10})}, rets(1);
+    CancellationManager cancellation;
+    StepInfo info{++step_, nullptr, &cancellation, args, rets};
+    info.closure = closure;
+    std::promise<Status> ended;
+    executor_->RunAsync(info, Executor::Mode::kInline, [&](const Status& status) { ended.set_value(status); });
+    ended.get_future().get().ThrowIfError();
+    return rets[0].ToVector<float>();
+  }
+  int64_t GraphsOf(const std::function<void()>& work) {
+    const int64_t before = driver_->control().graph_launches();
+    work();
+    return driver_->control().graph_launches() - before;
+  }
+  void RunRecorded() {
+    for (int i = 0; i < 3; ++i) Run();
+    ASSERT_EQ(GraphsOf([&] { Run(); }), 1);
+  }
+
+  static inline FakeDriver* driver_ = nullptr;
+  const std::shared_ptr<TaskResources> task_ = std::make_shared<TaskResources>();
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Executor> executor_;
+  int64_t step_ = 0;
+};
+
+TEST_F(RecordedPlanTest, AClearedContainerDropsTheGraphs) {
+  RunRecorded();
+  std::weak_ptr<VariableResource> old = Variable();
+  task_->resources.Clear("");
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { Run(); }), HasSubstr("uninitialized value v"));
+  EXPECT_TRUE(old.expired());
+  Assign({5, 6});
+  EXPECT_THAT(Run(), ElementsAre(12, 32));
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(14, 52)); }), 1);
+}
+
+TEST_F(RecordedPlanTest, AVariableThatWasAssignedAnewDropsTheGraphs) {
+  RunRecorded();
+  const Tensor held = Variable()->Read();
+  Assign({5, 6});
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(12, 32)); }), 1);
+  EXPECT_THAT(device_->CopyToHost(held).ToVector<float>(), ElementsAre(4, 40));
+}
+
+// The held value must stay. The step is launched, and writes to another place.
+TEST_F(RecordedPlanTest, AValueThatSomebodyHoldsIsNotOverwritten) {
+  RunRecorded();
+  Tensor held = Variable()->Read();
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(10, 100)); }), 0);
+  EXPECT_THAT(device_->CopyToHost(held).ToVector<float>(), ElementsAre(4, 40));
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(12, 120)); }), 1);
+}
+
+TEST_F(RecordedPlanTest, UpdatesCountAsOfLaunchedSteps) {
+  RunRecorded();
+  const int64_t before = Variable()->version();
+  Run();
+  EXPECT_EQ(Variable()->version(), before + 1);
+}
+
+// Each attempt of a closure is launched, so that an update of it is made once.
+TEST_F(RecordedPlanTest, StepsOfAClosureAreLaunched) {
+  RunRecorded();
+  const ClosureId closure{7, 1, 1};
+  EXPECT_EQ(GraphsOf([&] { Run(closure); }), 0);
+  EXPECT_THAT(Value(), ElementsAre(5, 50));
+  EXPECT_EQ(GraphsOf([&] { Run(closure); }), 0);
+  EXPECT_THAT(Value(), ElementsAre(5, 50));
+}
+
+TEST_F(RecordedPlanTest, ObservedUpdatesAreLaunched) {
+  class Observer final : public UpdateObserver {
+   public:
+    void OnUpdates(UpdateSet set) override { updates += set.updates.size(); }
+    size_t updates = 0;
+  };
+  RunRecorded();
+  const auto observer = std::make_shared<Observer>();
+  task_->update_gate.SetObserver(observer, std::chrono::minutes(1));
+  EXPECT_EQ(GraphsOf([&] { Run(); }), 0);
+  EXPECT_EQ(observer->updates, 1u);
+  task_->update_gate.SetObserver(nullptr, std::chrono::minutes(1));
+  EXPECT_EQ(GraphsOf([&] { Run(); }), 1);
+}
+
+TEST_F(RecordedPlanTest, AStepWaitsForTheGate) {
+  RunRecorded();
+  task_->update_gate.Close(std::chrono::minutes(1));
+  std::future<std::vector<float>> run = std::async(std::launch::async, [&] { return Run(); });
+  EXPECT_THAT(Value(), ElementsAre(4, 40));
+  task_->update_gate.Open();
+  EXPECT_THAT(run.get(), ElementsAre(10, 100));
+}
+
+// Memory that launched steps need goes before graphs. They are made again when there is memory.
+TEST_F(RecordedPlanTest, GraphsGiveTheirMemoryUp) {
+  RunRecorded();
+  driver_->control().FailAllocation(1, 1000);
+  // More than is free beside the memory of the graph in the segment that was taken from the card.
+  Tensor wanted(DType::kUint8, Shape{int64_t{31} << 20}, device_->allocator());
+  driver_->control().FailAllocation(0, 0);
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(10, 100)); }), 1);
+  driver_->control().FailAllocation(1, 1000);
+  EXPECT_THROW(Tensor(DType::kUint8, Shape{int64_t{100} << 20}, device_->allocator()), ResourceExhaustedError);
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(12, 120)); }), 0);  // there is no memory for a graph
+  driver_->control().FailAllocation(0, 0);
+  EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(14, 140)); }), 1);
+}
+
+TEST_F(RecordedPlanTest, MemoryGoesBackWithThePlan) {
+  const size_t before = device().memory().stats().in_use;
+  RunRecorded();
+  EXPECT_GT(device().memory().stats().in_use, before);
+  executor_.reset();
+  EXPECT_LE(device().memory().stats().in_use, before);
+}
+
+}  // namespace
+}  // namespace cohort::cuda

@@ -1,0 +1,432 @@
+// Recorded steps of a network: they compute what launched ones do, with other shapes, faults and other sessions beside.
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "cohort/backends/cuda/testing/recording_fixture.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/activation.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/matmul.h"
+#include "cohort/ops/nn.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/ops/softmax.h"
+#include "cohort/ops/state.h"
+#include "cohort/ops/training.h"
+#include "cohort/ops/variables.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tensor Labels(int64_t rows, int64_t classes, int64_t seed) {
+  Tensor labels(DType::kInt64, Shape{rows});
+  for (int64_t i = 0; i < rows; ++i) labels.data<int64_t>()[i] = (i * 7 + seed) % classes;
+  return labels;
+}
+
+enum class Rule { kDescent, kMomentum, kAdam };
+
+// A network of two layers with a training step, in a session of its own.
+class Network {
+ public:
+  static constexpr int64_t kInputs = 6, kHidden = 10, kClasses = 4;
+
+  Network(Rule rule, const SessionConfig& config) : scope_(graph_, "/device:GPU:0") {
+    x = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, kInputs}, "x");
+    labels = ops::Placeholder(graph_, DType::kInt64, Shape{-1}, "labels");
+    rate = ops::Placeholder(graph_, DType::kFloat32, Shape{}, "rate");
+    const auto variable = [&](const Shape& shape, const char* name, int64_t seed) {
+      variables.emplace_back(graph_, Numbers(shape, seed), ops::VariableOptions{.name = name});
+      return variables.back().value();
+    };
+    const Output w1 = variable(Shape{kInputs, kHidden}, "w1", 1), b1 = variable(Shape{kHidden}, "b1", 2);
+    const Output w2 = variable(Shape{kHidden, kClasses}, "w2", 3), b2 = variable(Shape{kClasses}, "b2", 4);
+    const Output hidden = ops::Relu(ops::BiasAdd(ops::MatMul(x, w1), b1));
+    const Output logits = ops::BiasAdd(ops::MatMul(hidden, w2), b2);
+    loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels));
+    step = Update(rule);
+    session = std::make_unique<Session>(graph_, "", config);
+    session->Run(ops::GlobalVariablesInitializer(graph_));
+  }
+
+  // Adds the updates of all variables by the rule.
+  Node* Update(Rule rule) {
+    std::vector<Output> handles;
+    for (const ops::Variable& variable : variables) handles.push_back(variable.handle());
+    const std::vector<Gradient> gradients = Gradients({loss}, handles);
+    const auto slot = [&](const ops::Variable& variable, const char* name) {
+      return ops::Variable(graph_, Tensor::Zeros(DType::kFloat32, variable.value().shape()),
+                           {.name = StrCat(variable.name(), "/", name)})
+          .handle();
+    };
+    const Output momentum = ops::Const(graph_, 0.9f), beta2 = ops::Const(graph_, 0.99f);
+    const ops::Variable power1(graph_, Tensor::Scalar(0.9f), {.name = "power1"});
+    const ops::Variable power2(graph_, Tensor::Scalar(0.99f), {.name = "power2"});
+    const ops::AdamScalars adam{power1.value(), power2.value(), rate, momentum, beta2, ops::Const(graph_, 1e-7f)};
+    std::vector<Node*> updates;
+    for (size_t i = 0; i < handles.size(); ++i) {
+      const Output gradient = ToDense(gradients[i]);
+      const ops::Variable& v = variables[i];
+      if (rule == Rule::kDescent) updates.push_back(ops::ResourceApplyGradientDescent(handles[i], rate, gradient));
+      if (rule == Rule::kMomentum) {
+        updates.push_back(ops::ResourceApplyMomentum(handles[i], slot(v, "momentum"), rate, gradient, momentum));
+      }
+      if (rule == Rule::kAdam) {
+        updates.push_back(ops::ResourceApplyAdam(handles[i], slot(v, "m"), slot(v, "v"), adam, gradient));
+      }
+    }
+    if (rule == Rule::kAdam) {
+      const ControlDependencies after(graph_, updates);
+      updates.push_back(power1.Assign(power1.value() * momentum));
+      updates.push_back(power2.Assign(power2.value() * beta2));
+    }
+    return ops::Group(graph_, updates, "step");
+  }
+
+  FeedList Feeds(int64_t rows, int64_t seed) const {
+    return {{x, Numbers(Shape{rows, kInputs}, 100 + seed)},
+            {labels, Labels(rows, kClasses, seed)},
+            {rate, Tensor::Scalar(0.05f / static_cast<float>(1 + seed))}};
+  }
+  Tensor Train(int64_t rows, int64_t seed) { return session->Run(Feeds(rows, seed), {loss}, {step})[0]; }
+  std::vector<Tensor> Values() {
+    std::vector<Output> reads;
+    for (const VariableInfo* info : graph_.variables()) reads.push_back(info->value);
+    return session->Run(reads);
+  }
+
+  Graph graph_;
+  DeviceScope scope_;
+  Output x, labels, rate, loss;
+  std::vector<ops::Variable> variables;
+  Node* step = nullptr;
+  std::unique_ptr<Session> session;
+};
+
+class RecordedTraining : public RecordingTest, public ::testing::WithParamInterface<Rule> {};
+
+TEST_P(RecordedTraining, HasTheBitsOfLaunchedSteps) {
+  constexpr int kSteps = 20;
+  std::vector<Tensor> losses[2], values[2];
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(GetParam(), Config());
+    for (int i = 0; i < kSteps; ++i) {
+      const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); });
+      EXPECT_EQ(asked.graphs, recorded && i > 0 ? 1 : 0) << i;
+      if (recorded && i > 1) {
+        EXPECT_EQ(asked.launches, 0) << i;
+      }
+    }
+    values[recorded] = network.Values();
+  }
+  ExpectSame(losses[1], losses[0]);
+  ExpectSame(values[1], values[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, RecordedTraining, ::testing::Values(Rule::kDescent, Rule::kMomentum, Rule::kAdam),
+                         [](const auto& info) {
+                           return info.param == Rule::kDescent    ? "Descent"
+                                  : info.param == Rule::kMomentum ? "Momentum"
+                                                                  : "Adam";
+                         });
+
+// Feeds of other shapes never come from a graph that was made for these; each shape gets one.
+TEST_F(RecordingTest, EachShapeOfTheFeedsHasItsOwnGraph) {
+  constexpr int64_t kRows[] = {5, 3, 5, 3, 8, 5, 3, 8, 8, 5};
+  std::vector<Tensor> losses[2], values[2];
+  std::vector<int64_t> graphs;
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kDescent, Config());
+    int64_t seed = 0;
+    for (const int64_t rows : kRows) {
+      const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(rows, ++seed)); });
+      if (recorded) graphs.push_back(asked.graphs);
+    }
+    values[recorded] = network.Values();
+  }
+  EXPECT_THAT(graphs, ElementsAre(0, 0, 1, 1, 0, 1, 1, 1, 1, 1));
+  ExpectSame(losses[1], losses[0]);
+  ExpectSame(values[1], values[0]);
+}
+
+TEST_F(RecordingTest, TheGraphThatWasUsedLeastRecentlyGoesFirst) {
+  constexpr int64_t kMost = 8;
+  Network network(Rule::kDescent, Config());
+  const auto graphs = [&](int64_t rows) { return AskedBy([&] { network.Train(rows, 1); }).graphs; };
+  for (int64_t rows = 1; rows <= kMost; ++rows) {
+    EXPECT_EQ(graphs(rows), 0);
+    EXPECT_EQ(graphs(rows), 1);
+  }
+  EXPECT_EQ(graphs(1), 1);  // the oldest is now that of 2 rows
+  EXPECT_EQ(graphs(kMost + 1), 0);
+  EXPECT_EQ(graphs(1), 1);
+  EXPECT_EQ(graphs(3), 1);
+  EXPECT_EQ(graphs(2), 0);
+}
+
+TEST_F(RecordingTest, FetchedValuesStayAsTheyWere) {
+  Network network(Rule::kDescent, Config());
+  std::vector<Tensor> losses;
+  std::vector<float> copies;
+  for (int i = 0; i < 10; ++i) {
+    losses.push_back(network.Train(4, i));
+    copies.push_back(losses.back().scalar<float>());
+  }
+  for (size_t i = 0; i < losses.size(); ++i) EXPECT_EQ(losses[i].scalar<float>(), copies[i]);
+  EXPECT_NE(copies[8], copies[9]);
+}
+
+// Training and evaluation take turns; their graphs share memory.
+TEST_F(RecordingTest, SeveralPlansTakeTurns) {
+  std::vector<Tensor> results[2];
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kMomentum, Config());
+    for (int i = 0; i < 12; ++i) {
+      results[recorded].push_back(network.Train(7, i));
+      const int64_t rows = 3 + 10 * (i % 2);
+      results[recorded].push_back(network.session->Run(network.Feeds(rows, i), {network.loss})[0]);
+      if (i % 3 == 0) {
+        for (const Tensor& value : network.Values()) results[recorded].push_back(value);
+      }
+    }
+  }
+  ExpectSame(results[1], results[0]);
+}
+
+// An assignment copies into the variable's memory, so the graph stays.
+TEST_F(RecordingTest, AssignedValuesAreSeenByTheGraph) {
+  std::vector<Tensor> losses[2], values[2];
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kAdam, Config());
+    const Output fed = ops::Placeholder(network.graph_, DType::kFloat32, Shape{-1, -1}, "fed");
+    Node* const assign = network.variables[0].Assign(fed, "assign");
+    for (int i = 0; i < 9; ++i) {
+      const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); });
+      EXPECT_EQ(asked.graphs, recorded && i > 0 ? 1 : 0) << i;
+      if (i % 3 == 1) {
+        network.session->Run({{fed, Numbers(Shape{Network::kInputs, Network::kHidden}, 50 + i)}}, {}, {assign});
+      }
+      if (i == 5) network.session->Run(ops::GlobalVariablesInitializer(network.graph_));
+    }
+    values[recorded] = network.Values();
+  }
+  ExpectSame(losses[1], losses[0]);
+  ExpectSame(values[1], values[0]);
+}
+
+// Somebody who holds a value makes the next update go to another place. The graph is made again then.
+TEST_F(RecordingTest, AVariableThatHasMovedIsFoundAgain) {
+  std::vector<Tensor> results[2];
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Graph g;
+    const DeviceScope scope(g, "/device:GPU:0");
+    const ops::Variable v(g, Tensor::Vector<float>({1, 2}), {.name = "v"});
+    Node* const add = v.AssignAdd(ops::Const(g, std::vector<float>{1, 10}), "add");
+    const Output old = v.Read();  // wanted again after the update, which therefore has to write elsewhere
+    Output changed;
+    {
+      const ControlDependencies before(g, {old.node});
+      Node* const once = v.AssignAdd(ops::Const(g, std::vector<float>{100, 100}), "once");
+      const ControlDependencies after(g, {once});
+      changed = old * 2.0f;
+    }
+    Session session(g, "", Config());
+    session.Run(v.initializer());
+    for (int i = 0; i < 12; ++i) {
+      const Asked asked = AskedBy([&] { session.Run({}, {}, {add}); });
+      if (recorded && i > 0) {
+        EXPECT_EQ(asked.graphs, 1) << i;
+      }
+      if (i == 4 || i == 7) results[recorded].push_back(session.Run(changed));
+    }
+    results[recorded].push_back(session.Run(v.Read()));
+  }
+  ExpectSame(results[1], results[0]);
+  EXPECT_THAT(results[1].back().ToVector<float>(), ElementsAre(213, 322));
+}
+
+// The error is that of a step that is launched, and no update of the step is applied.
+TEST_F(RecordingTest, ABadLabelFailsTheStepWithTheErrorOfALaunchedOne) {
+  std::string messages[2];
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kMomentum, Config());
+    for (int i = 0; i < 3; ++i) network.Train(5, i);
+    const std::vector<Tensor> before = network.Values();
+    FeedList feeds = network.Feeds(5, 3);
+    feeds[1].second = Tensor::Vector<int64_t>({0, 1, 9, 2, 3});
+    const Asked asked = AskedBy([&] {
+      messages[recorded] =
+          MessageOf<InvalidArgumentError>([&] { network.session->Run(feeds, {network.loss}, {network.step}); });
+    });
+    EXPECT_EQ(asked.graphs, recorded ? 1 : 0);
+    ExpectSame(network.Values(), before);
+    const Asked next = AskedBy([&] { network.Train(5, 4); });
+    EXPECT_EQ(next.graphs, recorded ? 1 : 0);
+    EXPECT_FALSE(SameBits(network.Values()[0], before[0]));
+  }
+  EXPECT_THAT(messages[1], AllOf(HasSubstr("label value of 9"), HasSubstr("labels[2]"), HasSubstr("GPU:0")));
+  EXPECT_EQ(messages[1], messages[0]);
+}
+
+TEST_F(RecordingTest, ABadRowOfAVariableFailsTheStep) {
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const Output indices = ops::Placeholder(g, DType::kInt32, Shape{-1}, "indices");
+  const ops::Variable table(g, Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape{3, 2}), {.name = "table"});
+  const ops::Variable count(g, Tensor::Scalar(0.0f), {.name = "count"});
+  const Output rows = table.Gather(indices, "rows");
+  Node* const scatter = ops::ResourceScatterAdd(table.handle(), indices, rows, "scatter");
+  Node* const add = count.AssignAdd(ops::Const(g, 1.0f), "add");
+  Session session(g, "", Config());
+  session.Run(ops::GlobalVariablesInitializer(g));
+  const auto run = [&](std::vector<int32_t> at) {
+    return session.Run({{indices, Tensor::Vector<int32_t>(at)}}, {rows}, {scatter, add})[0].ToVector<float>();
+  };
+  run({0, 1});
+  run({0, 2});
+  EXPECT_THAT(run({2, 1}), ElementsAre(10, 12, 6, 8));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                run({1, 3});
+              }),
+              AllOf(HasSubstr("indices[1] = 3"), HasSubstr("rows")));
+  EXPECT_THAT(run({0, 2}), ElementsAre(4, 8, 20, 24));
+  EXPECT_EQ(session.Run(count.Read()).scalar<float>(), 4.0f);
+}
+
+// A capture that the driver refuses in the middle: the step is launched, once, and there is no second attempt.
+TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
+  std::vector<Tensor> losses[2], values[2];
+  std::string log;
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kDescent, Config());
+    for (int i = 0; i < 5; ++i) {
+      if (recorded && i == 1) {
+        driver_->control().FailCapture(9);
+        ::testing::internal::CaptureStderr();
+      }
+      const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); });
+      EXPECT_EQ(asked.graphs, 0) << i;
+      if (recorded && i == 1) log = ::testing::internal::GetCapturedStderr();
+    }
+    values[recorded] = network.Values();
+  }
+  EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("work that the test refuses")));
+  ExpectSame(losses[1], losses[0]);
+  ExpectSame(values[1], values[0]);
+}
+
+TEST_F(RecordingTest, WithoutMemoryForTheGraphTheStepIsLaunched) {
+  constexpr int kSteps = 6;
+  std::vector<Tensor> losses[2];
+  std::string log;
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kDescent, Config());
+    losses[recorded].push_back(network.Train(5, 0));
+    if (recorded) {
+      driver_->control().FailAllocation(1, 1000);
+      ::testing::internal::CaptureStderr();
+    }
+    for (int i = 1; i < kSteps; ++i) {
+      EXPECT_EQ(AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); }).graphs, 0) << i;
+    }
+    if (recorded) log = ::testing::internal::GetCapturedStderr();
+    driver_->control().FailAllocation(0, 0);
+  }
+  EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("[cuda memory] expected 2 MB")));
+  ExpectSame(losses[1], losses[0]);
+}
+
+TEST_F(RecordingTest, ConcurrentStepsOfAPlanTakeTurns) {
+  constexpr int kThreads = 4, kSteps = 15;
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{2}, "x");
+  const ops::Variable sum(g, Tensor::Vector<float>({0, 0}), {.name = "sum"});
+  Node* const add = sum.AssignAdd(x, "add");
+  const Output square = x * x;
+  Session session(g, "", Config());
+  session.Run(sum.initializer());
+  const Asked asked = AskedBy([&] {
+    std::latch start(kThreads);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        start.arrive_and_wait();
+        for (int i = 0; i < kSteps; ++i) {
+          const auto value = static_cast<float>(t * kSteps + i);
+          if (i % 2 == 0) {
+            session.Run({{x, Tensor::Vector<float>({value, 1})}}, {}, {add});
+          } else {
+            const RunResults results = session.Run({{x, Tensor::Vector<float>({value, 1})}}, {square}, {add});
+            EXPECT_EQ(results[0].data<float>()[0], value * value);
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  constexpr float kAll = kThreads * kSteps;
+  EXPECT_THAT(session.Run(sum.Read()).ToVector<float>(), ElementsAre(kAll * (kAll - 1) / 2, kAll));
+  EXPECT_GT(asked.graphs, 0);
+}
+
+// What is enqueued is applied as a whole; what waits for its turn is not.
+TEST_F(RecordingTest, CancelledStepsAreAppliedAsAWholeOrNotAtAll) {
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const ops::Variable a(g, Tensor::Scalar(0.0f), {.name = "a"}), b(g, Tensor::Scalar(0.0f), {.name = "b"});
+  Node* const add_a = a.AssignAdd(ops::Const(g, 1.0f), "add_a");
+  Node* const add_b = b.AssignAdd(ops::Const(g, 1.0f), "add_b");
+  Session session(g, "", Config());
+  session.Run(ops::GlobalVariablesInitializer(g));
+  for (int i = 0; i < 3; ++i) session.Run({}, {}, {add_a, add_b});
+  constexpr int kStarted = 4;
+  std::latch ended(kStarted);
+  driver_->control().Hold(0);
+  for (int i = 0; i < kStarted; ++i) {
+    session.RunAsync({{}, {}, {add_a, add_b}, {}}, [&](const Status&, const RunResults&) { ended.count_down(); });
+  }
+  session.CancelRuns(Status(Code::kCancelled, "the test wants it"));
+  driver_->control().Release(0);
+  ended.wait();
+  const RunResults values = session.Run({a.Read(), b.Read()});
+  EXPECT_EQ(values[0].scalar<float>(), values[1].scalar<float>());
+  EXPECT_LE(values[0].scalar<float>(), 4.0f);
+  session.Run({}, {}, {add_a, add_b});
+  EXPECT_EQ(session.Run(a.Read()).scalar<float>(), values[0].scalar<float>() + 1);
+}
+
+// A trace shows each node.
+TEST_F(RecordingTest, TracedStepsAreLaunched) {
+  Network network(Rule::kDescent, Config());
+  for (int i = 0; i < 3; ++i) network.Train(5, i);
+  RunOptions options;
+  options.trace_level = TraceLevel::kFullTrace;
+  const Asked asked = AskedBy([&] {
+    const RunResults results = network.session->Run(network.Feeds(5, 3), {network.loss}, {network.step}, options);
+    EXPECT_NE(results.shared_run_metadata(), nullptr);
+  });
+  EXPECT_EQ(asked.graphs, 0);
+  EXPECT_EQ(AskedBy([&] { network.Train(5, 4); }).graphs, 1);
+}
+
+}  // namespace
+}  // namespace cohort::cuda
