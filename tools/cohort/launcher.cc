@@ -492,10 +492,12 @@ void Launcher::TerminateNextRank(const std::string& why) {
     terminating_ = terminating_ ? static_cast<Rank>(static_cast<int>(*terminating_) + 1) : Rank::kChief;
   } while (!AnyRunning(*terminating_) && *terminating_ != Rank::kServer);
   std::vector<std::string> now, later;
-  for (const Task& task : tasks_) {
-    if (task.pid < 0) continue;
-    (RankOf(task) == *terminating_ ? now : later).push_back(task.id.Name());
-    if (RankOf(task) == *terminating_) Signal(task, SIGTERM);
+  for (int rank = static_cast<int>(*terminating_); rank <= static_cast<int>(Rank::kServer); ++rank) {
+    for (const Task& task : tasks_) {
+      if (task.pid < 0 || RankOf(task) != static_cast<Rank>(rank)) continue;
+      (RankOf(task) == *terminating_ ? now : later).push_back(task.id.Name());
+      if (RankOf(task) == *terminating_) Signal(task, SIGTERM);
+    }
   }
   if (!why.empty()) {
     output_.Say(StrCat(why, "sending SIGTERM to ", now.empty() ? "no task" : StrJoin(now, ", "),

@@ -1,5 +1,7 @@
 #include "cohort/cluster/grpc/acceptor.h"
 
+#include <algorithm>
+
 #include "cohort/cluster/grpc/frame_mac.h"
 #include "cohort/cluster/grpc/tuning.h"
 #include "cohort/core/logging.h"
@@ -7,6 +9,9 @@
 
 namespace cohort {
 namespace {
+
+// A second. One of them takes about a millisecond of the processor.
+constexpr int kMostFailedTlsHandshakes = 200;
 
 // Returns the number of the connection in the first frame of a stream. The MAC of the frame is not checked yet.
 uint64_t NumberIn(const grpc::ByteBuffer& buffer) {
@@ -80,7 +85,8 @@ GrpcAcceptor::GrpcAcceptor(ConnectionHost& host, const TransportOptions& options
       loop_(loop),
       sockets_(*this, options.token,
                {options.handshake_timeout, options.max_handshakes, options.max_handshakes_per_address,
-                options.max_failed_handshakes_per_second}) {}
+                tls == nullptr ? options.max_failed_handshakes_per_second
+                               : std::min(options.max_failed_handshakes_per_second, kMostFailedTlsHandshakes)}) {}
 
 GrpcAcceptor::~GrpcAcceptor() = default;
 

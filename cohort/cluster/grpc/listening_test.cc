@@ -123,7 +123,22 @@ TEST(GrpcLimitsTest, ManyFailedHandshakesSlowTheAcceptorDown) {
   worker->SetIdentity(Identity(kListeningWorker));
   EXPECT_NE(worker->Dial(address, kListeningPs, Soon()), nullptr);
   for (const auto& stranger : strangers) EXPECT_NE(stranger->ReadToEnd(), "");
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("max_failed_handshakes_per_second"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("max_failed_handshakes_per_second"));
+  int lines = 0;
+  for (size_t at = 0; (at = log.find("refused a connection", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_GE(lines, 1);
+  EXPECT_LT(lines, 20) << "at most one line in a second";
+}
+
+TEST(GrpcLimitsTest, AShortTokenIsRefused) {
+  RecordingHandler handler;
+  TransportOptions options;
+  options.token = "15 characters..";
+  EXPECT_THAT(ErrorOf([&] { MakeGrpcTransport(handler, options); }),
+              AllOf(HasSubstr("InvalidArgument"), HasSubstr("at least 16 characters; got 15")));
+  options.allow_short_token = true;
+  EXPECT_EQ(ErrorOf([&] { MakeGrpcTransport(handler, options); }), "no error");
 }
 
 TEST(GrpcLimitsTest, MoreConnectionsThanTheLimitAreRefused) {

@@ -325,7 +325,7 @@ void FakeDriver::Free(int card, void* data) {
 void* FakeDriver::AllocatePinned(int card, size_t bytes) {
   RefuseInCapture("AllocatePinned");
   NeedContext(card, "AllocatePinned");
-  if (ComesToZero(control_.pinned_left_)) return nullptr;
+  if (control_.no_pinned_ || ComesToZero(control_.pinned_left_)) return nullptr;
   void* data = NewMemory(bytes);
   MutexLock lock(mu_);
   if (data != nullptr) pinned_[data] = bytes;

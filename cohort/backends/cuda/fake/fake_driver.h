@@ -50,6 +50,8 @@ class FakeControl {
   }
   // The n-th call of AllocatePinned from now on returns null. 1: the next.
   void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
+  // Makes all calls of AllocatePinned return null until it is called with false.
+  void FailAllPinnedAllocations(bool fail) { no_pinned_ = fail; }
   // The n-th piece of work that is captured (on any stream) from now on is refused, and makes its capture invalid. 1:
   // the next.
   void FailCapture(int64_t n) { captures_left_ = n; }
@@ -89,6 +91,7 @@ class FakeControl {
   std::atomic<int64_t> allocations_left_{0};
   std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};
+  std::atomic<bool> no_pinned_{false};
   std::atomic<int64_t> captures_left_{0};
 };
 

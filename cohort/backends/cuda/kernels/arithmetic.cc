@@ -89,6 +89,7 @@ class AddNKernel final : public OpKernel {
     }
     if (count == 1) return ctx.SetOutput(0, ctx.input(0));
     std::vector<const void*> operands;
+    operands.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) operands.push_back(ctx.input(i).raw_data());
     Tensor& out = ctx.ForwardInputOrAllocate(0, 0, shape);
     if (out.num_elements() == 0) return;
