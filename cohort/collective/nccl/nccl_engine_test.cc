@@ -177,6 +177,7 @@ TEST_F(NcclEngineTest, AnErrorThatComesLateIsReportedByItsMember) {
     TestGroup group(cluster, {});
     ASSERT_TRUE(group.joined());
     ExpectWorks(group);
+    nccl_.Break(2, cuda::NcclFault::kHangInKernel);  // or the others could end before the error comes
     nccl_.Break(2, cuda::NcclFault::kFailLate);
     EXPECT_THAT(Errors(BeginAll(group, 10)),
                 Each(AllOf(HasSubstr("rank 2 (/job:worker"), HasSubstr("unhandled cuda error"))));
@@ -240,6 +241,7 @@ TEST_F(NcclEngineTest, AnAbortThatHangsEndsTheProcessWithTheSuspect) {
     TestGroup group(cluster, {});
     ASSERT_TRUE(group.joined());
     nccl_.Break(0, cuda::NcclFault::kHangInAbort);
+    nccl_.Break(2, cuda::NcclFault::kHangInKernel);  // or the others could end before the error comes
     nccl_.Break(2, cuda::NcclFault::kFailLate);
     auto futures = BeginAll(group, 10);
     std::vector<std::future<Outcome>> others;
