@@ -50,8 +50,8 @@ for program in "$@"; do  # as on the other machine, with the libraries of the ar
 done
 
 mkdir -p "$(dirname "$ARCHIVE")"
-# The programs share most of their code: a dictionary as large as all of them stores it once. (With the filter for x86 the
-# archive is 2% smaller than without it for the programs, although it changes the addresses of equal calls.)
+# The programs share most of their code: a dictionary as large as all of them stores it once. The
+# filter of xz for x86 makes the archive 2% smaller.
 tar -C "$staged" --sort=name --owner=0 --group=0 --mtime=@0 -cf - cohort-gpu | xz -T1 --x86 --lzma2=preset=6,dict=192MiB >"$ARCHIVE"
 size="$(stat -c %s "$ARCHIVE")"
 printf '%s: %d.%d MiB, %d programs, %d libraries\n' "$ARCHIVE" $((size >> 20)) $(((size % (1 << 20)) * 10 >> 20)) $# \

@@ -38,11 +38,11 @@ const char* Advice(CardFault fault) {
              "card's compute capability without the point";
     case CardFault::kNotAvailable:
       return "; another process uses the card alone, or nobody may use it (nvidia-smi -q -d COMPUTE): end that "
-             "process, "
-             "or let this one use another card (CUDA_VISIBLE_DEVICES)";
+             "process, or let this one use another card (CUDA_VISIBLE_DEVICES)";
     case CardFault::kBroken:
       return "; this process cannot use the card any more: start the program again, from its last checkpoint "
-             "(with CUDA_LAUNCH_BLOCKING=1 in its environment, the error names the node that fails)";
+             "(with CUDA_LAUNCH_BLOCKING=1 and COHORT_RECORD_STEPS=0 in its environment, the error names the node that "
+             "fails)";
     case CardFault::kOther: break;
   }
   return "";
@@ -119,6 +119,8 @@ std::string ProblemOfVisibleDevices(const std::optional<std::string>& visible, i
   entries.erase(std::find(entries.begin(), entries.end(), "-1"), entries.end());  // hides what stands behind it
   const auto listed = static_cast<int>(entries.size());
   if (cards >= listed) return "";
+  // Of several parts of cards (MIG), the driver lists only the first.
+  if (entries[static_cast<size_t>(cards)].starts_with("MIG-")) return "";
   return StrCat("expected CUDA_VISIBLE_DEVICES to list numbers or UUIDs of cards of this machine; got '", *visible,
                 "', of whose ", listed, " entries the driver takes the first ", cards, ", because it knows no card '",
                 entries[static_cast<size_t>(cards)], "'; correct the variable (nvidia-smi -L lists the cards)");

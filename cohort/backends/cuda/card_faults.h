@@ -52,15 +52,14 @@ std::string ProblemOfVisibleDevices(const std::optional<std::string>& visible, i
 
 // Returns whether code for `architectures`, a list as in CMAKE_CUDA_ARCHITECTURES but with commas ("80-real,90"), runs
 // on a card of compute capability major.minor. A number alone stands for code for cards of this major version from this
-// one on
-// ("-real") and for code that the driver translates for later cards ("-virtual"). An entry that is no number runs
-// everywhere.
+// one on ("-real"), and for code that the driver translates for later cards ("-virtual"). An entry that is no number
+// runs everywhere.
 bool HasCodeFor(const std::string& architectures, int major, int minor);
 // Returns why a program with code for `architectures` cannot use a card, or "" if it can.
 std::string ProblemOfArchitecture(const std::string& architectures, int major, int minor);
 
 // Says that the calling process is about to use a card. Throws FailedPreconditionError if it is the child of a process
-// that had used one before it called fork: a driver of CUDA does not work there. Costs next to nothing. Thread-safe.
+// that had used one before it called fork: a driver of CUDA does not work there. Thread-safe.
 void UseCards();
 // Returns whether UseCards would throw.
 bool IsForkedFromUser();

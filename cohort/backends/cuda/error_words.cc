@@ -99,18 +99,18 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
   StreamEvent::Callback BeforeRecord() {
     std::vector<Reading> readings;
     MutexLock lock(mu_);
-    for (StepError* error : dirty_) {
+    // Emptied first: if the card fails meanwhile, these words are not read again.
+    for (StepError* error : std::exchange(dirty_, {})) {
       const auto found = entries_.find(error);
       if (found == entries_.end()) continue;
       Entry& entry = found->second;
       entry.dirty = false;
-      ++entry.readings;
       uint64_t* const pinned = entry.pinned.back();
-      entry.pinned.pop_back();
       LaunchFetchError(driver_, stream_.handle(), entry.word, pinned);
+      entry.pinned.pop_back();
+      ++entry.readings;
       readings.push_back({error, entry.serial, pinned, entry.updates});
     }
-    dirty_.clear();
     if (readings.empty()) return {};
     return [self = shared_from_this(), readings = std::move(readings)](const Status& status) {
       for (const Reading& reading : readings) self->Take(reading, status);

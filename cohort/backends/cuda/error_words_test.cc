@@ -112,6 +112,27 @@ TEST_F(ErrorWordsTest, WithoutMemoryOfTheCardTheCheckFailsAndTheNextOneDoesNot) 
   EXPECT_EQ(step.error.status().code(), Code::kInvalidArgument);
 }
 
+// The word of the check cannot be read any more. Each later event tries, and so does the end of the device.
+TEST_F(ErrorWordsTest, ACardThatFailsBehindACheckFailsAllLaterEvents) {
+  Step step(*device_, node_, 1);
+  const Tensor good = Good();
+  Check(step, good);
+  const StreamHandle stream = device_->compute_stream()->handle();
+  driver_.control().FailWork(0, 1);
+  driver_.FillAsync(const_cast<void*>(good.raw_data()), 0, good.bytes(), stream);
+  const EventHandle event = driver_.MakeEvent(0);
+  try {
+    driver_.Record(event, stream);
+    EXPECT_FALSE(driver_.Synchronize(event).ok());
+  } catch (const InternalError&) {
+    // The card had failed before.
+  }
+  driver_.DestroyEvent(0, event);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(MessageOf<InternalError>([&] { device_->Synchronize(); }), HasSubstr("illegal memory access"));
+  }
+}
+
 TEST_F(ErrorWordsTest, OnlyTheUpdatesBeforeTheFailedCheckCount) {
   Step step(*device_, node_, 1);
   words().CountUpdate(step.ctx);

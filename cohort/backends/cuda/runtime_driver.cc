@@ -281,6 +281,7 @@ Driver* MakeDriver(std::string* why) {
     if (cudaDriverGetVersion(&facts.cuda) != cudaSuccess) facts.cuda = 0;
   }
   if (facts.cuda >= kOldestCuda) {
+    UseCards();  // the driver does not work in a child that is forked after it has listed the cards
     const cudaError_t listed = cudaGetDeviceCount(&facts.cards);
     if (listed != cudaSuccess) facts.cards = 0;
     facts.listing = Text(listed);

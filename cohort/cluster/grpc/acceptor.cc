@@ -10,7 +10,7 @@
 namespace cohort {
 namespace {
 
-// A second. One of them takes about a millisecond of the processor.
+// The most failed TLS handshakes in a second. One takes about a millisecond of processor time.
 constexpr int kMostFailedTlsHandshakes = 200;
 
 // Returns the number of the connection in the first frame of a stream. The MAC of the frame is not checked yet.

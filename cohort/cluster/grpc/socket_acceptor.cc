@@ -118,6 +118,11 @@ void SocketAcceptor::Pause(Clock::time_point end) {
 }
 
 void SocketAcceptor::EndPause() {
+  ForgetFailures();
+  if (failures_ >= FailuresOfAnInterval()) {
+    paused_until_ = failures_since_ + kFailureInterval;
+    return;
+  }
   paused_until_.reset();
   for (size_t i = 0; i < listener_.sockets.size(); ++i) {
     Watch(EPOLL_CTL_MOD, listener_.sockets[i].get(), EPOLLIN, i + 1);
@@ -125,19 +130,28 @@ void SocketAcceptor::EndPause() {
 }
 
 void SocketAcceptor::CountFailure() {
-  const Clock::time_point now = Clock::now();
-  if (now >= failures_since_ + kFailureInterval) {
-    failures_since_ = now;
-    failures_ = 0;
-  }
-  const auto most = std::max<int64_t>(1, limits_.failures_per_second * kFailureInterval / std::chrono::seconds(1));
-  if (++failures_ < most || paused_until_) return;
+  ForgetFailures();
+  if (++failures_ < FailuresOfAnInterval() || paused_until_) return;
   Pause(failures_since_ + kFailureInterval);
+  const Clock::time_point now = Clock::now();
   if (now < next_warning_) return;
   next_warning_ = now + kBetweenWarnings;
-  LogWarning("transport", "more than ", limits_.failures_per_second,
-             " handshakes a second fail (max_failed_handshakes_per_second): this task accepts no more than that, and "
-             "those who connect may have to wait");
+  LogWarning(
+      "transport", "more than ", limits_.failures_per_second,
+      " handshakes a second fail (max_failed_handshakes_per_second), so this task accepts connections more slowly; "
+      "new peers may have to wait");
+}
+
+void SocketAcceptor::ForgetFailures() {
+  const Clock::time_point now = Clock::now();
+  const auto passed = (now - failures_since_) / kFailureInterval;
+  if (passed <= 0) return;
+  failures_ = static_cast<int>(std::max<int64_t>(0, failures_ - passed * int64_t{FailuresOfAnInterval()}));
+  failures_since_ = failures_ == 0 ? now : failures_since_ + passed * kFailureInterval;
+}
+
+int SocketAcceptor::FailuresOfAnInterval() const {
+  return std::max(1, static_cast<int>(limits_.failures_per_second * kFailureInterval / std::chrono::seconds(1)));
 }
 
 void SocketAcceptor::Add(Descriptor socket) {

@@ -95,6 +95,10 @@ class SocketAcceptor {
   void EndPause();
   // Counts a handshake that has ended without a proof, and pauses if there are too many.
   void CountFailure();
+  // Takes from failures_ what the intervals that have passed allow.
+  void ForgetFailures();
+  // Returns how many failures an interval allows.
+  int FailuresOfAnInterval() const;
   void Add(Descriptor socket);
   void MakeRoom(const std::string& host);
   // Drops one handshake, of `host` if that is not "". Returns false if there is none that has not proved itself.
@@ -137,8 +141,8 @@ class SocketAcceptor {
   Key next_key_;
   // Set while the acceptor accepts nothing: no descriptors are left, or too many handshakes have failed.
   std::optional<Clock::time_point> paused_until_;
-  Clock::time_point failures_since_{};  // the beginning of the interval that failures_ counts
-  int failures_ = 0;
+  Clock::time_point failures_since_{};  // the beginning of the interval
+  int failures_ = 0;                    // of the interval, and what was too much in those before it
   Clock::time_point next_warning_{};
 };
 

@@ -252,6 +252,7 @@ bool StepRecordings::Record(const StepInfo& step) {
     current_->recorded =
         recorder_.Record([&](StepRecorder::Recording& recording) { EnqueueNodes(recording, step.args); });
     ++records_;
+    failures_ = 0;
     return true;
   } catch (const Error& error) {
     const bool may_pass = error.code() != Code::kUnimplemented && error.code() != Code::kInternal;

@@ -98,7 +98,7 @@ class StepRecordings {
   // Belong to the step that has the turn.
   std::vector<std::unique_ptr<Entry>> entries_;  // the one that was used most recently is the last
   Entry* current_ = nullptr;                     // of the step
-  int failures_ = 0;                             // recordings that failed, but may succeed later
+  int failures_ = 0;                             // recordings in a row that failed, but may succeed later
   int64_t records_ = 0;                          // recordings that were made
   int64_t replays_ = 0;                          // steps that came from recordings
 };

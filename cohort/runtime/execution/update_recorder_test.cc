@@ -257,6 +257,20 @@ TEST_P(UpdateRecorderTest, ReplayedUpdatesGiveTheSameBits) {
   EXPECT_NE(replay(sets.rbegin(), sets.rend()), values);
 }
 
+TEST_P(UpdateRecorderTest, AnUpdateOfNoRowsIsAnUpdate) {
+  Node* const none = ops::ResourceScatterAdd(Sparse("table"), Arg(DType::kInt32, 0), ops::Const(g_, 1.0f));
+  Node* const dense = ops::ResourceApplyGradientDescent(Dense("v"), ops::Const(g_, 0.5f), Arg(DType::kFloat32, 1));
+  dense->AddControlInput(none);
+  const auto executor = Compile();
+  Observe();
+  Run(*executor, {Tensor::Vector(std::vector<int32_t>()), Tensor::Vector<float>({1, 2, 3})}, 0);
+  const std::vector<UpdateSet> sets = kept_->sets();
+  ASSERT_EQ(sets.size(), 1u);
+  std::vector<std::string> made;
+  for (const UpdateRecord& record : sets[0].updates) made.push_back(record.op->op);
+  EXPECT_THAT(made, ElementsAre("ResourceScatterAdd", "ResourceApplyGradientDescent"));
+}
+
 // A backend may make several updates by one kernel. The observer gets the single updates.
 TEST_P(UpdateRecorderTest, UpdatesOfOneOptimizerAreRecordedOneByOne) {
   const Output rate = ops::Const(g_, 0.5f);

@@ -65,7 +65,7 @@ void UpdateRows(
     throw InvalidArgumentError(StrCat("[variable] expected int32 or int64 indices into variable '",
                                       variables[0]->name(), "'; got ", indices.dtype(), indices.shape()));
   }
-  if (indices.num_elements() == 0) return;
+  if (indices.num_elements() == 0) return call.CountUpdate();  // an update that changes nothing
   Scratch scratch(call, RowOrderBytes(indices));
   UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
     check(olds);

@@ -107,7 +107,7 @@ Status RecordedGraph::Finish(std::span<Tensor> rets) {
   for (const RecordedParts::Fetch& fetch : parts_.fetches) {
     if (!status.ok()) break;
     if (fetch.pinned == nullptr) {
-      rets[fetch.ret] = fetch.value;
+      rets[fetch.ret] = fetch.value.Clone();  // the caller may write into it
       continue;
     }
     Tensor value(fetch.dtype, fetch.shape);
