@@ -356,8 +356,9 @@ TEST_P(GroupProcessFaults, WhoWaitsForOneThatHasLeftIsTold) {
     EXPECT_EQ(outcome.status.code(), Code::kUnavailable);
     EXPECT_THAT(outcome.status.message(), AllOf(HasSubstr("rank 1 ("), HasSubstr("has left group 1, generation 1")));
   }
+  // Another thread may hold the group that was left for a moment.
   auto late = begin(1);
-  EXPECT_EQ(Await(late).status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(Await(late).status.code(), ::testing::AnyOf(Code::kFailedPrecondition, Code::kCancelled));
 }
 
 TEST_P(GroupProcessFaults, SchedulesThatDifferAreNamedBeforeTheFirstCollective) {

@@ -103,7 +103,7 @@ keras::ModelData OwnData(const keras::TrainingCase& training, const std::string&
   const int64_t last = training.examples - 1;
   if (kind == "labels") y.data<int64_t>()[last] = 7;
   if (kind == "nan") x.data<float>()[last * 5] = std::numeric_limits<float>::quiet_NaN();
-  if (kind == "shape") x = keras::SeededNoise(Shape{training.examples, 4}, 1);
+  if (kind == "shape") x = SeededNoise(Shape{training.examples, 4}, 1);
   if (kind == "strings") x = Tensor(DType::kString, x.shape());
   data::Dataset dataset = data::Dataset::FromTensorSlices({x, y});
   if (kind == "empty") dataset = dataset.Take(0);

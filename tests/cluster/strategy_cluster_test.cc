@@ -67,7 +67,7 @@ TEST_P(MultiWorker, LookupsUpdateAsOnOneDevice) {
     for (int64_t i = 0; i < x.num_elements(); ++i) x.data<int64_t>()[i] = i * i % 17 * (i % 3 == 0 ? 1 : 1000);
     Trained trained;
     trained.before = model.GetWeights();
-    model.Fit(x, keras::SeededNoise(Shape{11, 1}, 2), {.batch_size = 5, .epochs = 2, .verbose = 0});
+    model.Fit(x, SeededNoise(Shape{11, 1}, 2), {.batch_size = 5, .epochs = 2, .verbose = 0});
     trained.after = model.GetWeights();
     return trained;
   };

@@ -61,14 +61,14 @@ ElementwiseChain::ElementwiseChain(std::vector<ChainLink> links)
 
 void ElementwiseChain::LayOutSlots() {
   std::map<std::pair<const Node*, int>, int32_t> slot_of;
-  std::vector<std::pair<size_t, size_t>> constant_uses;  // link, input: in the order of constants_
+  std::vector<std::pair<size_t, size_t>> constant_uses;  // link, input: in the order of the constants
   int input = 0;
   for (size_t i = 0; i < singles_.size(); ++i) {
     const Node& node = *singles_[i].node;
     singles_[i].input_slots.assign(static_cast<size_t>(node.num_inputs()), -1);
     for (size_t k = 0; k < singles_[i].input_slots.size(); ++k) {
       const Operand operand = k == 0 ? stages_[i].left : stages_[i].right;
-      if (operand == kValue) continue;
+      if (operand == kRunningValue) continue;
       if (operand < 0) {
         constant_uses.emplace_back(i, k);
         continue;
@@ -100,35 +100,24 @@ void ElementwiseChain::AddLink(ChainLink link) {
   Stage stage;
   stage.loops = LoopsOf(*link.kernel);
   for (int k = 0; k < link.node->num_inputs(); ++k) {
-    Operand operand = kValue;
-    if (const Tensor& constant = link.constants[static_cast<size_t>(k)]; constant.defined()) {
-      operand = -2 - static_cast<Operand>(constants_.size());
-      constants_.push_back(constant);
-    } else if (k != link.value_input) {
-      operand = num_inputs_++;
-    }
-    (k == 0 ? stage.left : stage.right) = operand;
+    (k == 0 ? stage.left : stage.right) = operands_.Number(link, k);
   }
   stages_.push_back(stage);
   singles_.push_back({link.node, std::move(link.kernel), {}, 0});
 }
 
-const Tensor& ElementwiseChain::TensorOf(const KernelContext& ctx, Operand operand) const {
-  return operand >= 0 ? ctx.input(operand) : constants_[static_cast<size_t>(-2 - operand)];
-}
-
 ElementwiseChain::Operand ElementwiseChain::Primary(const KernelContext& ctx) const {
   const Stage& stage = stages_.front();
   if (stage.loops->unary != nullptr) return stage.left;
-  const Tensor& left = TensorOf(ctx, stage.left);
-  const Tensor& right = TensorOf(ctx, stage.right);
+  const Tensor& left = operands_.TensorOf(ctx, stage.left);
+  const Tensor& right = operands_.TensorOf(ctx, stage.right);
   if (left.shape() == right.shape() || IsSingleBeside(right, left)) return stage.left;
-  return IsSingleBeside(left, right) ? stage.right : kValue;
+  return IsSingleBeside(left, right) ? stage.right : kRunningValue;
 }
 
 ElementwiseChain::Operand ElementwiseChain::Other(size_t stage, Operand primary, bool* is_right) const {
   const Stage& at = stages_[stage];
-  *is_right = stage == 0 ? at.left == primary : at.left == kValue;
+  *is_right = stage == 0 ? at.left == primary : at.left == kRunningValue;
   return *is_right ? at.right : at.left;
 }
 
@@ -148,9 +137,9 @@ void ElementwiseChain::BindConstants() {
     if (bound_[i].unary != nullptr) continue;
     bool is_right = false;
     // Only the shapes say which operand of the first stage is the running value.
-    const Operand other = i == 0 ? 0 : Other(i, kValue, &is_right);
-    if (other < kValue && constants_[static_cast<size_t>(-2 - other)].num_elements() == 1) {
-      const Tensor& constant = constants_[static_cast<size_t>(-2 - other)];
+    const Operand other = i == 0 ? 0 : Other(i, kRunningValue, &is_right);
+    if (ChainOperands::IsConstant(other) && operands_.Constant(other).num_elements() == 1) {
+      const Tensor& constant = operands_.Constant(other);
       SetOther(stages_[i], constant, is_right, true, &bound_[i]);
       constant_rank_ = std::max(constant_rank_, constant.shape().rank());
     } else {
@@ -179,15 +168,15 @@ void ElementwiseChain::RunBlock(const std::vector<Bound>& of_run, const char* fi
 
 bool ElementwiseChain::RunAsOne(KernelContext& ctx) const {
   const Operand primary = Primary(ctx);
-  if (primary == kValue) return false;
-  const Tensor& value = TensorOf(ctx, primary);
+  if (primary == kRunningValue) return false;
+  const Tensor& value = operands_.TensorOf(ctx, primary);
   if (value.shape().rank() < constant_rank_) return false;
   static thread_local std::vector<Bound> own;  // keeps its memory from step to step
   own.resize(open_.size());
   for (size_t k = 0; k < open_.size(); ++k) {
     bool is_right = false;
     bool single = false;
-    const Tensor& operand = TensorOf(ctx, Other(open_[k], primary, &is_right));
+    const Tensor& operand = operands_.TensorOf(ctx, Other(open_[k], primary, &is_right));
     if (!GoesWith(operand, value, &single)) return false;
     SetOther(stages_[open_[k]], operand, is_right, single, &own[k]);
   }
@@ -261,7 +250,8 @@ std::unique_ptr<ElementwiseChain::Scratch> ElementwiseChain::TakeScratch() const
   auto scratch = std::make_unique<Scratch>();
   scratch->slots.resize(initial_uses_.size());
   scratch->uses.resize(initial_uses_.size());
-  std::copy(constants_.begin(), constants_.end(), scratch->slots.begin() + static_cast<ptrdiff_t>(outside_.size()));
+  const std::vector<Tensor>& constants = operands_.constants();
+  std::copy(constants.begin(), constants.end(), scratch->slots.begin() + static_cast<ptrdiff_t>(outside_.size()));
   return scratch;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "cohort/backends/chain_operands.h"
 #include "cohort/backends/cpu/kernels/elementwise_loops.h"
 #include "cohort/core/mutex.h"
 #include "cohort/device/backend.h"
@@ -28,15 +29,12 @@ class ElementwiseChain final : public OpKernel {
   void Compute(KernelContext& ctx) override;
 
  private:
-  // The source of an operand of a stage. 0 or more: an input of the chain. kValue (-1): the result of the stage before.
-  // -2 or less: a constant of the chain. -2 is the first constant, -3 is the second one, and so on.
-  using Operand = int32_t;
-  static constexpr Operand kValue = -1;
+  using Operand = ChainOperand;
   // A node of the chain as RunAsOne needs it.
   struct Stage {
     const ElementwiseLoops* loops = nullptr;
-    Operand left = kValue;
-    Operand right = kValue;  // unused by a unary kernel
+    Operand left = kRunningValue;
+    Operand right = kRunningValue;  // unused by a unary kernel
   };
   // A stage whose operands have addresses. `a` or `b` is null if it is the running value, which is the result of the
   // stage before.
@@ -68,9 +66,9 @@ class ElementwiseChain final : public OpKernel {
   void BindConstants();
   // Assigns the slots of RunOneByOne. A value from outside gets one slot, even if it is used several times.
   void LayOutSlots();
-  const Tensor& TensorOf(const KernelContext& ctx, Operand operand) const;
   // Returns the operand of the first stage if the stage is unary. If it is binary, returns the operand that has the
-  // shape of the stage's result, or kValue if the other operand neither has this shape too nor is a single element.
+  // shape of the stage's result, or kRunningValue if the other operand neither has this shape too nor is a single
+  // element.
   Operand Primary(const KernelContext& ctx) const;
   // A binary stage has two operands: one is the running value (for the first stage: `primary`). Returns the other one.
   // Sets *is_right to true if it returns the right operand, and to false if it returns the left operand.
@@ -86,9 +84,8 @@ class ElementwiseChain final : public OpKernel {
   std::unique_ptr<Scratch> TakeScratch() const;
 
   const size_t element_;  // bytes of an element
-  int num_inputs_ = 0;
   std::vector<Stage> stages_;
-  std::vector<Tensor> constants_;
+  ChainOperands operands_;
   std::vector<Bound> bound_;  // one for each stage
   std::vector<size_t> open_;  // the stages whose operands each run has to set, in order
   int constant_rank_ = 0;     // the largest rank of a constant in bound_

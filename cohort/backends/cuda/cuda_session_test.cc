@@ -3,20 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/cuda_device.h"
-#include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/testing/session_fixture.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
-#include "cohort/ops/register.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
-#include "cohort/runtime/kernels/runtime_kernels.h"
-#include "cohort/runtime/session.h"
 
 namespace cohort::cuda {
 namespace {
@@ -25,23 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kCards = 3;
-
-class CudaSessionTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    RegisterOps();
-    driver_ = &RegisterFakeCuda(kCards);
-    RegisterRuntimeKernels(KernelRegistry::Global());
-  }
-  static SessionConfig Config() {
-    SessionConfig config;
-    config.device_count[CudaBackend::Get().type()] = kCards;
-    config.operation_timeout = std::chrono::minutes(1);
-    return config;
-  }
-  static inline FakeDriver* driver_ = nullptr;
-};
+class CudaSessionTest : public FakeCardsTest {};
 
 // The error is the CPU's, and no update behind it is applied. The next step is fine.
 TEST_F(CudaSessionTest, ABadIndexFailsTheStepWithTheErrorOfTheCpu) {

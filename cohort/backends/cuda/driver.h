@@ -22,6 +22,7 @@ struct EventHandle {
 };
 struct GraphHandle {  // a captured graph that can be launched
   void* native = nullptr;
+  int card = 0;
 };
 
 // What a program may know about a card of this machine.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/backends/broadcast_plan.h"
+#include "cohort/backends/chain_operands.h"
 #include "cohort/backends/cuda/kernels/binary_call.h"
 #include "cohort/backends/cuda/kernels/chain.cu.h"
 #include "cohort/backends/cuda/kernels/compiled_chain.h"
@@ -61,40 +62,25 @@ class ElementwiseChain final : public OpKernel {
   void Compute(KernelContext& ctx) override;
 
  private:
-  // Where an operand comes from: an input of the chain (0 or more), the link before (kRunning), or a constant (-2 - its
-  // number).
-  static constexpr int kRunning = -1;
   struct Link {
     const Node* node;
     const KnownOp* known;
-    int a;
-    int b;  // kRunning if the op has one operand
+    ChainOperand a;
+    ChainOperand b;  // kRunningValue if the op has one operand
   };
   class Run;
 
-  const Tensor& TensorOf(const KernelContext& ctx, int operand) const {
-    return operand >= 0 ? ctx.input(operand) : constants_[static_cast<size_t>(-2 - operand)];
-  }
-
   ElementType type_;
   std::vector<Link> links_;
-  std::vector<Tensor> constants_;
+  ChainOperands operands_;
 };
 
 ElementwiseChain::ElementwiseChain(std::vector<ChainLink> links)
     : type_(ElementTypeOf(links.front().node->output_dtype(0))) {
-  int inputs = 0;
   for (const ChainLink& link : links) {
-    Link made{link.node, FindOp(link.node->op_name()), kRunning, kRunning};
+    Link made{link.node, FindOp(link.node->op_name()), kRunningValue, kRunningValue};
     for (int k = 0; k < link.node->num_inputs(); ++k) {
-      int operand = kRunning;
-      if (const Tensor& constant = link.constants[static_cast<size_t>(k)]; constant.defined()) {
-        operand = -2 - static_cast<int>(constants_.size());
-        constants_.push_back(constant);
-      } else if (k != link.value_input) {
-        operand = inputs++;
-      }
-      (k == 0 ? made.a : made.b) = operand;
+      (k == 0 ? made.a : made.b) = operands_.Number(link, k);
     }
     links_.push_back(made);
   }
@@ -125,7 +111,7 @@ class ElementwiseChain::Run {
 
  private:
   const Shape& ShapeOf(int operand) const {
-    return operand == kRunning ? running_ : chain_.TensorOf(ctx_, operand).shape();
+    return operand == kRunningValue ? running_ : chain_.operands_.TensorOf(ctx_, operand).shape();
   }
 
   // Returns the shape of the link's result. Throws an error that names the link's node if the shapes do not fit.
@@ -146,8 +132,8 @@ class ElementwiseChain::Run {
 
   // Returns the number of the operand among those of the launch.
   int8_t Operand(int operand) {
-    if (operand == kRunning) return args_.steps == 0 ? Add(&*kept_, -1) : ChainStep::kRunning;
-    return Add(&chain_.TensorOf(ctx_, operand), operand);
+    if (operand == kRunningValue) return args_.steps == 0 ? Add(&*kept_, -1) : ChainStep::kRunning;
+    return Add(&chain_.operands_.TensorOf(ctx_, operand), operand);
   }
   int8_t Add(const Tensor* tensor, int input) {
     for (int o = 0; o < args_.operands; ++o) {

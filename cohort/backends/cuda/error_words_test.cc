@@ -116,16 +116,16 @@ TEST_F(ErrorWordsTest, WithoutMemoryOfTheCardTheCheckFailsAndTheNextOneDoesNot) 
 TEST_F(ErrorWordsTest, ACardThatFailsBehindACheckFailsAllLaterEvents) {
   Step step(*device_, node_, 1);
   const Tensor good = Good();
-  Check(step, good);
-  const StreamHandle stream = device_->compute_stream()->handle();
-  driver_.control().FailWork(0, 1);
-  driver_.FillAsync(const_cast<void*>(good.raw_data()), 0, good.bytes(), stream);
   const EventHandle event = driver_.MakeEvent(0);
+  const StreamHandle stream = device_->compute_stream()->handle();
+  Check(step, good);
+  driver_.control().FailWork(0, 1);
   try {
+    driver_.FillAsync(const_cast<void*>(good.raw_data()), 0, good.bytes(), stream);
     driver_.Record(event, stream);
     EXPECT_FALSE(driver_.Synchronize(event).ok());
   } catch (const InternalError&) {
-    // The card had failed before.
+    // The work of the check was the next one, and has failed already.
   }
   driver_.DestroyEvent(0, event);
   for (int i = 0; i < 3; ++i) {

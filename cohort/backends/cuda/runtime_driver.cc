@@ -198,19 +198,19 @@ class RuntimeDriver final : public Driver {
     const cudaError_t made = cudaGraphInstantiate(&launchable, graph, 0);
     (void)cudaGraphDestroy(graph);
     Check("cudaGraphInstantiate", stream.card, made);
-    return {launchable};
+    return {launchable, stream.card};
   }
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override {
     Use(stream.card);
     Check("cudaGraphLaunch", stream.card, cudaGraphLaunch(Native(graph), Native(stream)));
   }
   void DestroyGraph(GraphHandle graph) override {
-    Check("cudaGraphExecDestroy", kUnknownCard, cudaGraphExecDestroy(Native(graph)));
+    Use(graph.card);
+    Check("cudaGraphExecDestroy", graph.card, cudaGraphExecDestroy(Native(graph)));
   }
 
  private:
   static constexpr size_t kSharedWithoutAsking = 48 * 1024;
-  static constexpr int kUnknownCard = -1;
 
   static CardInfo Ask(int card) {
     cudaDeviceProp properties;

@@ -525,7 +525,7 @@ GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
     throw FailedPreconditionError(StrCat(
         "[cuda] operation failed due to a previous error during capture (901, on the fake driver): ", graph->invalid));
   }
-  return {graph.release()};
+  return {graph.release(), queue->card()};
 }
 
 void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cohort/backends/cuda/cuda_backend.h"
-#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/training.cu.h"
+#include "cohort/backends/cuda/testing/session_fixture.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/array.h"
@@ -17,11 +16,8 @@
 #include "cohort/ops/control.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
-#include "cohort/ops/register.h"
 #include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
-#include "cohort/runtime/kernels/runtime_kernels.h"
-#include "cohort/runtime/session.h"
 
 namespace cohort::cuda {
 namespace {
@@ -31,23 +27,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kCardsOfProgram = 3;  // as in cuda_session_test.cc, which is in the same program
-
-class JoinedUpdatesTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    RegisterOps();
-    driver_ = &RegisterFakeCuda(kCardsOfProgram);
-    RegisterRuntimeKernels(KernelRegistry::Global());
-  }
-  static SessionConfig Config() {
-    SessionConfig config;
-    config.device_count[CudaBackend::Get().type()] = kCardsOfProgram;
-    config.operation_timeout = std::chrono::minutes(1);
-    return config;
-  }
-  static inline FakeDriver* driver_ = nullptr;
-};
+class JoinedUpdatesTest : public FakeCardsTest {};
 
 // A graph that updates variables by one rule, with a scalar of its own for each update if they are to stay apart.
 class Updates {

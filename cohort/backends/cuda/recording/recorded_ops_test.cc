@@ -36,12 +36,28 @@ TEST_F(RecordingTest, ValuesFromTheHostAreThoseOfTheStep) {
     Session session(g, "", Config());
     for (int i = 0; i < 12; ++i) {
       const int rows = 1 + i % 3;
-      const FeedList feeds = {{x, Numbers(Shape{6}, i)}, {shape, Tensor::Vector<int32_t>({rows, 6 / rows})}};
+      const FeedList feeds = {{x, SeededNoise(Shape{6}, i)}, {shape, Tensor::Vector<int32_t>({rows, 6 / rows})}};
       const RunResults values = session.Run(feeds, {of_rows, size, shape_of_result});
       results[recorded].insert(results[recorded].end(), values.begin(), values.end());
     }
   }
   ExpectSame(results[1], results[0]);
+}
+
+TEST_F(RecordingTest, AFetchedValueOfTheHostIsTheProgramsOwn) {
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, -1}, "x");
+  const std::vector<Output> fetches = {ops::ShapeOf(x), x * 2.0f};
+  Session session(g, "", Config());
+  for (int i = 0; i < 5; ++i) {
+    const Asked asked = AskedBy([&] {
+      Tensor shape = session.Run({{x, SeededNoise(Shape{2, 3}, i)}}, fetches)[0];
+      EXPECT_THAT(shape.ToVector<int32_t>(), ::testing::ElementsAre(2, 3)) << i;
+      shape.data<int32_t>()[0] = -1;
+    });
+    EXPECT_EQ(asked.graphs, i > 0 ? 1 : 0) << i;
+  }
 }
 
 // The numbers of a step follow those of the step before, and are the same with and without a graph.
@@ -63,7 +79,7 @@ TEST_F(RecordingTest, RandomNumbersAreNewInEachStep) {
     Session session(g, "", Config());
     for (int i = 0; i < 6; ++i) {
       const Asked asked = AskedBy([&] {
-        const RunResults values = session.Run({{x, Numbers(Shape{9}, 1)}}, fetches);
+        const RunResults values = session.Run({{x, SeededNoise(Shape{9}, 1)}}, fetches);
         results[recorded].insert(results[recorded].end(), values.begin(), values.end());
       });
       EXPECT_EQ(asked.graphs, recorded && i > 0 ? 1 : 0) << i;
@@ -86,7 +102,7 @@ TEST_F(RecordingTest, SeedsMayFollowFromAVariable) {
     const Output seed = ops::Mul(number, ops::Const(g, std::vector<int32_t>{1, 5}));
     const Output shape = ops::Const(g, std::vector<int32_t>{3, 7});
     const std::vector<Output> fetches = {ops::StatelessRandomUniform(shape, seed) * 2.0f,
-                                         ops::StatelessDropout(ops::Const(g, Numbers(Shape{40}, 2)), 0.3, seed)};
+                                         ops::StatelessDropout(ops::Const(g, SeededNoise(Shape{40}, 2)), 0.3, seed)};
     const ControlDependencies after(g, {number.node});
     Node* const add = count.AssignAdd(ops::Const(g, int64_t{1}), "add");
     Session session(g, "", Config());

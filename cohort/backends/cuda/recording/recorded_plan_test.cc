@@ -4,19 +4,16 @@
 
 #include <future>
 
-#include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/cuda_device.h"
-#include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/testing/session_fixture.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/device/update_observer.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
-#include "cohort/ops/register.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/execution/executor.h"
-#include "cohort/runtime/kernels/runtime_kernels.h"
 
 namespace cohort::cuda {
 namespace {
@@ -25,13 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A plan that adds its argument to the variable "v" of two elements, and returns the new value times 2.
-class RecordedPlanTest : public ::testing::Test {
+class RecordedPlanTest : public FakeCardsTest {
  protected:
-  static void SetUpTestSuite() {
-    RegisterOps();
-    driver_ = &RegisterFakeCuda(3);
-    RegisterRuntimeKernels(KernelRegistry::Global());
-  }
   RecordedPlanTest() {
     DeviceRequest request;
     request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
@@ -84,7 +76,6 @@ class RecordedPlanTest : public ::testing::Test {
     ASSERT_EQ(GraphsOf([&] { Run(); }), 1);
   }
 
-  static inline FakeDriver* driver_ = nullptr;
   const std::shared_ptr<TaskResources> task_ = std::make_shared<TaskResources>();
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;
@@ -173,6 +164,22 @@ TEST_F(RecordedPlanTest, GraphsGiveTheirMemoryUp) {
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(12, 120)); }), 0);  // there is no memory for a graph
   driver_->control().FailAllocation(0, 0);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(14, 140)); }), 1);
+}
+
+// 54 of 64 MiB are enough, although twice the memory of the second attempt is too much.
+TEST_F(RecordedPlanTest, AStepThatNeedsMostOfTheMemoryIsRecorded) {
+  CudaDeviceOptions options;
+  options.memory_limit = size_t{64} << 20;
+  CudaDevice small(CudaBackend::Get(), AttributesOf(DeviceName::Parse("/job:small/task:0"), "GPU", 0), task_, *driver_,
+                   options);
+  const auto record = [&](int buffers) {
+    return small.step_recorder()->Record([&](StepRecorder::Recording& recording) {
+      std::vector<BufferPtr> held;
+      for (int i = 0; i < buffers; ++i) held.push_back(recording.allocator().Allocate(size_t{18} << 20));
+    });
+  };
+  EXPECT_NE(record(3), nullptr);
+  EXPECT_THROW(record(4), ResourceExhaustedError);
 }
 
 TEST_F(RecordedPlanTest, MemoryGoesBackWithThePlan) {

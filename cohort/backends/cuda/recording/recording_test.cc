@@ -46,7 +46,7 @@ class Network {
     labels = ops::Placeholder(graph_, DType::kInt64, Shape{-1}, "labels");
     rate = ops::Placeholder(graph_, DType::kFloat32, Shape{}, "rate");
     const auto variable = [&](const Shape& shape, const char* name, int64_t seed) {
-      variables.emplace_back(graph_, Numbers(shape, seed), ops::VariableOptions{.name = name});
+      variables.emplace_back(graph_, SeededNoise(shape, seed), ops::VariableOptions{.name = name});
       return variables.back().value();
     };
     const Output w1 = variable(Shape{kInputs, kHidden}, "w1", 1), b1 = variable(Shape{kHidden}, "b1", 2);
@@ -94,7 +94,7 @@ class Network {
   }
 
   FeedList Feeds(int64_t rows, int64_t seed) const {
-    return {{x, Numbers(Shape{rows, kInputs}, 100 + seed)},
+    return {{x, SeededNoise(Shape{rows, kInputs}, 100 + seed)},
             {labels, Labels(rows, kClasses, seed)},
             {rate, Tensor::Scalar(0.05f / static_cast<float>(1 + seed))}};
   }
@@ -218,7 +218,7 @@ TEST_F(RecordingTest, AssignedValuesAreSeenByTheGraph) {
       const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); });
       EXPECT_EQ(asked.graphs, recorded && i > 0 ? 1 : 0) << i;
       if (i % 3 == 1) {
-        network.session->Run({{fed, Numbers(Shape{Network::kInputs, Network::kHidden}, 50 + i)}}, {}, {assign});
+        network.session->Run({{fed, SeededNoise(Shape{Network::kInputs, Network::kHidden}, 50 + i)}}, {}, {assign});
       }
       if (i == 5) network.session->Run(ops::GlobalVariablesInitializer(network.graph_));
     }

@@ -134,7 +134,7 @@ std::unique_ptr<RecordedStep> CudaStepRecorder::TryToRecord(const Work& work) {
     for (const RecordingSegmentPtr& segment : own_) own += segment->size();
     memory.reset();
     own_.clear();
-    own_.push_back(segments_.Make(RoundUp(std::max(2 * own, needed.bytes), kSegmentUnit)));
+    own_.push_back(MakeLarger(own, needed.bytes));
     return nullptr;
   } catch (const RecordingNeedsPinned& needed) {
     MakePinned(needed.bytes);
@@ -152,6 +152,18 @@ std::unique_ptr<RecordedStep> CudaStepRecorder::TryToRecord(const Work& work) {
   }
   LogDebug("cuda", "a step was recorded on ", device_, " in ", used, " of ", memory->size(), " bytes");
   return recorded;
+}
+
+RecordingSegmentPtr CudaStepRecorder::MakeLarger(size_t bytes, size_t request) {
+  const size_t least = RoundUp(bytes + request, kSegmentUnit);
+  if (2 * bytes > least) {
+    try {
+      return segments_.Make(RoundUp(2 * bytes, kSegmentUnit));
+    } catch (const ResourceExhaustedError&) {
+      // The step may need less.
+    }
+  }
+  return segments_.Make(least);
 }
 
 GraphHandle CudaStepRecorder::Capture(const Work& work, const std::shared_ptr<RecordingMemory>& memory,

@@ -36,6 +36,10 @@ class CudaStepRecorder final : public StepRecorder {
   // Returns the graph of what `work` enqueues. `parts` gets the rest.
   GraphHandle Capture(const Work& work, const std::shared_ptr<RecordingMemory>& memory, RecordedParts* parts)
       COHORT_REQUIRES(mu_);
+  // Returns a segment for the next attempt, if one of `bytes` bytes had no room for `request` more: it is twice as
+  // large, so that few attempts are enough, or, if there is not that much memory, it has room for the request. Throws
+  // ResourceExhaustedError if that is too much, too.
+  RecordingSegmentPtr MakeLarger(size_t bytes, size_t request) COHORT_REQUIRES(mu_);
   // Makes pinned memory of at least this size for the next attempt. Throws UnimplementedError if it is too much, and
   // ResourceExhaustedError if there is none.
   void MakePinned(size_t bytes) COHORT_REQUIRES(mu_);
