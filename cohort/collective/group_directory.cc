@@ -170,6 +170,7 @@ bool GroupDirectory::Fail(int64_t key, const Status& why) {
     if (core->membership().ref().key != key) continue;
     any = true;
     core->Fail(why);
+    core->OnProgramTold();
   }
   return any;
 }

@@ -1,6 +1,7 @@
 // JudgeCluster goes through three questions: which tasks have not answered, which steps are stuck, and what else is
 // worth a look. Each answer is a finding. The first line of the verdict is the finding that explains the others: a task
-// that is gone, then a task that is silent, then a stuck step that waits for a task which is not stuck itself.
+// that is gone, then a task that is silent, then one that says that it hangs, then a stuck step that waits for a task
+// which is not stuck itself.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +25,7 @@ struct Ranked {
   int rank = 0;
   Finding finding;
 };
-enum Rank { kGoneTask, kSilentTask, kStuckFirst, kStuckBehind, kNote };
+enum Rank { kGoneTask, kSilentTask, kHungTask, kStuckFirst, kStuckBehind, kNote };
 
 std::string FullName(const TaskReport& report) { return StrCat("/job:", report.job, "/replica:0/task:", report.index); }
 
@@ -89,6 +90,16 @@ const StepStatus* StuckStep(const TaskStatus& status, const VerdictLimits& limit
   return stuck;
 }
 
+std::string HangText(const TaskStatus& status) { return StrCat(ShortTaskName(status.task), " hangs: ", status.hang); }
+
+void FindHung(const ClusterReport& report, std::vector<Ranked>* found) {
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    const TaskReport& task = report.tasks[i];
+    if (!task.answered() || task.status.hang.empty()) continue;
+    found->push_back({kHungTask, {i, true, HangText(task.status)}});
+  }
+}
+
 std::string StuckText(const StepStatus& step) {
   const std::string time = DurationText(step.without_progress);
   if (step.waits.empty()) return StrCat("has computed for ", time, " without progress in step ", step.step);
@@ -110,7 +121,7 @@ void FindStuck(const ClusterReport& report, const VerdictLimits& limits, std::ve
   }
   std::map<std::string, const StepStatus*> stuck;  // by full name
   for (const TaskReport& task : report.tasks) {
-    if (!task.answered()) continue;
+    if (!task.answered() || !task.status.hang.empty()) continue;  // FindHung has found it
     if (const StepStatus* step = StuckStep(task.status, limits, may_wait)) stuck[FullName(task)] = step;
   }
   for (size_t i = 0; i < report.tasks.size(); ++i) {
@@ -276,6 +287,7 @@ std::string DurationText(Milliseconds time) {
 }
 
 std::string JudgeTask(const TaskStatus& status, const VerdictLimits& limits) {
+  if (!status.hang.empty()) return HangText(status);
   // A value that does not come is the fault of another task, or of nobody if that one waits in a queue.
   std::set<StepId> ignored;
   for (const StepStatus& step : status.running) {
@@ -289,6 +301,7 @@ std::string JudgeTask(const TaskStatus& status, const VerdictLimits& limits) {
 Verdict JudgeCluster(const ClusterReport& report, const VerdictLimits& limits) {
   std::vector<Ranked> found;
   FindMissing(report, &found);
+  FindHung(report, &found);
   FindStuck(report, limits, &found);
   FindNotes(report, &found);
   FindSlow(report, &found);

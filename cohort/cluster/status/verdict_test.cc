@@ -153,6 +153,21 @@ TEST(VerdictTest, ALostTaskExplainsTheWaitsForIt) {
   EXPECT_EQ(JudgeCluster(report).text, "worker 0 has not answered for 5.0 s; 1 other task is not well");
 }
 
+TEST(VerdictTest, ATaskThatSaysThatItHangs) {
+  ClusterReport report = Healthy();
+  report.tasks[2].status.running = {
+      Waiting(40, milliseconds(12'000), {false, "AllReduce 'g'", "/job:worker/replica:0/task:0"})};
+  report.tasks[1].status.hang = "a kernel does not return";
+  // Its own step is not named again.
+  report.tasks[1].status.running = {
+      {.session = 1, .step = 7, .age = milliseconds(61'000), .without_progress = milliseconds(61'000)}};
+  const Verdict verdict = JudgeCluster(report);
+  EXPECT_FALSE(verdict.well);
+  EXPECT_EQ(verdict.text, "worker 0 hangs: a kernel does not return; 1 other task is not well");
+  EXPECT_EQ(verdict.findings.size(), 2u);
+  EXPECT_EQ(JudgeTask(report.tasks[1].status, {}), "worker 0 hangs: a kernel does not return");
+}
+
 // A worker of SyncReplicasOptimizer waits for a token, which may take long. Its parts on other tasks wait for it.
 TEST(VerdictTest, AStepThatWaitsInAQueueIsWell) {
   ClusterReport report = Healthy();
