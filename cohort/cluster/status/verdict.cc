@@ -61,6 +61,29 @@ std::string WhyNotAnswered(const ClusterReport& report, const TaskReport& task) 
                 silence ? StrCat(", but others have heard of it ", DurationText(*silence), " ago") : "");
 }
 
+// Returns what the others wait for that `task` has to do: "; worker 0 has waited 12.0 s for it in AllReduce
+// 'gradients/3'". So a task that does not answer was last known in this operation. Returns "" if nobody waits.
+std::string WaitedFor(const ClusterReport& report, const TaskReport& task) {
+  const std::string name = FullName(task);
+  const TaskReport* waiter = nullptr;
+  const StepStatus* step = nullptr;
+  const WaitStatus* wait = nullptr;
+  for (const TaskReport& other : report.tasks) {
+    if (!other.answered()) continue;
+    for (const StepStatus& running : other.status.running) {
+      const auto found = std::ranges::find(running.waits, name, &WaitStatus::task);
+      if (found == running.waits.end()) continue;
+      if (step != nullptr && step->without_progress >= running.without_progress) continue;
+      waiter = &other;
+      step = &running;
+      wait = &*found;
+    }
+  }
+  if (wait == nullptr) return "";
+  return StrCat("; ", waiter->Name(), " has waited ", DurationText(step->without_progress),
+                wait->of_value ? StrCat(" for ", wait->what, " of it") : StrCat(" for it in ", wait->what));
+}
+
 void FindMissing(const ClusterReport& report, std::vector<Ranked>* found) {
   const bool done = TrainingIsDone(report);
   for (size_t i = 0; i < report.tasks.size(); ++i) {
@@ -70,7 +93,8 @@ void FindMissing(const ClusterReport& report, std::vector<Ranked>* found) {
     if (gone && done) {
       found->push_back({kNote, {i, false, StrCat(task.Name(), " has ended, and training is done")}});
     } else {
-      found->push_back({gone ? kGoneTask : kSilentTask, {i, true, WhyNotAnswered(report, task)}});
+      found->push_back(
+          {gone ? kGoneTask : kSilentTask, {i, true, WhyNotAnswered(report, task) + WaitedFor(report, task)}});
     }
   }
 }
