@@ -12,6 +12,7 @@
 #include "cohort/collective/kernel_group.h"
 #include "cohort/collective/member_communicator.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/local_task.h"
 
 namespace cohort::collective {
 namespace {
@@ -94,6 +95,7 @@ std::unique_ptr<Group> Join(ClusterNode& node, const GroupOptions& options,
   }
   const auto core =
       std::make_shared<GroupCore>(options, node.task().ToString(), ParseAddress(node.identity().address).host,
+                                  node.local_task() == nullptr ? nullptr : node.local_task()->device_set(),
                                   node.options().only_protected_collectives);
   auto group = std::make_unique<Group>(core);  // leaves the group if something below throws
   core->membership().SetLastHeardLookup([&node](const std::string& task) { return node.GoneSince(task); });

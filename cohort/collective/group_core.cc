@@ -16,9 +16,10 @@
 namespace cohort::collective {
 
 GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address,
-                     bool only_protected)
+                     std::weak_ptr<const DeviceSet> devices, bool only_protected)
     : options_(options),
       progress_limit_(ProgressLimit(options.progress_limit)),
+      devices_(std::move(devices)),
       membership_(options, own_task),
       watchdog_(membership_.Describe(), {options.timeout, options.late_interval, progress_limit_},
                 {[this] {
@@ -35,6 +36,12 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, c
 }
 
 GroupCore::~GroupCore() { Close(Status(Code::kCancelled, "the group is gone")); }
+
+std::shared_ptr<Device> GroupCore::device(int rank) const {
+  const std::shared_ptr<const DeviceSet> devices = devices_.lock();
+  Device* const found = devices == nullptr ? nullptr : devices->Find(members().devices()[static_cast<size_t>(rank)]);
+  return found == nullptr ? nullptr : std::shared_ptr<Device>(devices, found);
+}
 
 void GroupCore::Start() {
   for (size_t local = 0; local < members().local_ranks().size(); ++local) {

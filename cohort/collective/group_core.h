@@ -30,10 +30,10 @@ class MemberCommunicator;
 class GroupCore final : public EngineHost, public std::enable_shared_from_this<GroupCore> {
  public:
   // `own_task` and `own_address` name this process, for example "/job:worker/replica:0/task:0" and a host name or
-  // address. Both are "" if all members are in this process. Throws InvalidArgumentError if a device is a member twice
-  // or if this process has no member. Throws what MakeEngine throws.
+  // address. Both are "" if all members are in this process. `devices` are those of the task. Throws
+  // InvalidArgumentError if a device is a member twice or if this process has no member. Throws what MakeEngine throws.
   GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address,
-            bool only_protected = false);
+            std::weak_ptr<const DeviceSet> devices = {}, bool only_protected = false);
   ~GroupCore() override;
 
   Membership& membership() { return membership_; }
@@ -84,6 +84,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   const GroupOptions& options() const override { return options_; }
   const MemberList& members() const override { return membership_.members(); }
   Status status() const override { return membership_.status(); }
+  std::shared_ptr<Device> device(int rank) const override;
   Status WhyGone(int rank) const override { return membership_.WhyGone(rank); }
   void Fail(const Status& why) override;
 
@@ -116,6 +117,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
 
   const GroupOptions options_;
   const std::chrono::milliseconds progress_limit_;
+  const std::weak_ptr<const DeviceSet> devices_;  // the task may own this group, and the devices own the task
   Membership membership_;
   HangWatch hang_watch_{membership_, progress_limit_};
   ScheduleAgreement schedules_{*this};

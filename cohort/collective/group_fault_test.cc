@@ -566,6 +566,14 @@ TEST(GroupTest, ACallAfterTheGroupIsGoneFails) {
 }
 
 std::string LayoutName(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
+// Hosts with a GPU each. They are not real, so NCCL would refuse them on a card.
+std::vector<Layout> ByNccl(const std::vector<std::string>& transports) {
+  std::vector<Layout> layouts;
+  for (const std::string& transport : transports) {
+    if (!cuda::TestsRunOnCard()) layouts.push_back({transport, 3, 1, Algorithm::kNccl, 1, "GPU"});
+  }
+  return layouts;
+}
 INSTANTIATE_TEST_SUITE_P(
     All, GroupFaults,
     ::testing::ValuesIn(testing::WithGloo({{"local", 3}, {"in_process", 4}, {"grpc", 3}, {"grpc", 4, 2}},
@@ -575,6 +583,8 @@ INSTANTIATE_TEST_SUITE_P(All, GroupProcessFaults,
                          ::testing::ValuesIn(testing::WithGloo({{"in_process", 3}, {"grpc", 3}},
                                                                {{"in_process", 3}, {"grpc", 3}})),
                          LayoutName);
+INSTANTIATE_TEST_SUITE_P(Nccl, GroupFaults, ::testing::ValuesIn(ByNccl({"in_process"})), LayoutName);
+INSTANTIATE_TEST_SUITE_P(Nccl, GroupProcessFaults, ::testing::ValuesIn(ByNccl({"in_process", "grpc"})), LayoutName);
 
 }  // namespace
 }  // namespace cohort::collective

@@ -2,20 +2,26 @@
 
 #include "cohort/collective/group_core.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/backend.h"
 #include "cohort/runtime/program_activity.h"
 
 namespace cohort::collective {
 namespace {
 
 // Throws InvalidArgumentError if the input cannot be sent or computed on.
-void CheckInput(const CallSignature& signature, const Tensor& input, int world) {
+void CheckInput(const CollectiveCall& call, int world) {
+  const CallSignature& signature = call.signature;
+  const Tensor& input = call.input;
   if (signature.kind == CallKind::kBarrier) return;
   const bool reduces = signature.kind == CallKind::kAllReduce || signature.kind == CallKind::kReduceScatter;
-  const bool fits = input.defined() && DTypeSize(input.dtype()) > 0 && input.space().is_host() &&
-                    !(reduces && input.dtype() == DType::kBool);
+  const bool reachable =
+      input.space().is_host() || (call.device != nullptr && input.space() == call.device->allocator().space());
+  const bool fits =
+      input.defined() && DTypeSize(input.dtype()) > 0 && reachable && !(reduces && input.dtype() == DType::kBool);
   if (!fits) {
     throw InvalidArgumentError(StrCat("[collective] expected ", reduces ? "numbers" : "numbers or truth values",
-                                      " in host memory; got ", input.defined() ? input.ToString(0) : "no tensor"));
+                                      " in host memory", call.device == nullptr ? "" : " or in the member's own",
+                                      "; got ", input.defined() ? input.ToString(0) : "no tensor"));
   }
   if (signature.kind == CallKind::kBroadcast && (signature.root < 0 || signature.root >= world)) {
     throw InvalidArgumentError(StrCat("[collective] expected a root in [0,", world, "); got ", signature.root));
@@ -44,6 +50,13 @@ MemberCommunicator::MemberCommunicator(const std::shared_ptr<GroupCore>& core, i
     : core_(core), rank_(rank), size_(core->members().size()) {}
 
 std::string MemberCommunicator::Describe() const { return StrCat("the communicator of rank ", rank_); }
+
+bool MemberCommunicator::TakesDeviceMemory(const Device& device) const {
+  const auto core = core_.lock();
+  if (core == nullptr || core->members().device_type() != device.type()) return false;
+  const DeviceCollectives* collectives = device.backend().collectives();
+  return collectives != nullptr && core->engine().TakesDeviceMemory(*collectives);
+}
 
 void MemberCommunicator::AllReduceAsync(const CollectiveId& id, Tensor input, ReduceOp op, Done done) {
   Begin(id, {CallKind::kAllReduce, op, Algorithm::kAuto, 0, {}, {}}, std::move(input), std::move(done));
@@ -86,7 +99,9 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
     return done(Status(Code::kFailedPrecondition, StrCat("[collective] the group of '", id.name, "' is gone")), {});
   }
   ProgramActivity::Global().OnCollective();
-  CollectiveCall call = {id.name, {id.instance, 0}, rank_, signature, std::move(input), {}, std::move(done), 0};
+  CollectiveCall call = {id.name, {id.instance, 0}, rank_, signature, std::move(input), {}, std::move(done),
+                         0,       nullptr,          {},    nullptr};
+  if (id.device != nullptr && TakesDeviceMemory(*id.device)) call.device = id.device;
   bool numbered = false;
   try {
     CompleteSignature(*core, call);
@@ -107,7 +122,7 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
 void MemberCommunicator::CompleteSignature(GroupCore& core, CollectiveCall& call) {
   CallSignature& signature = call.signature;
   const int world = core.members().size();
-  CheckInput(signature, call.input, world);
+  CheckInput(call, world);
   if (call.input.defined()) {
     signature.dtype = call.input.dtype();
     signature.shape = call.input.shape();

@@ -204,6 +204,15 @@ TEST_F(LaunchTest, WrongCommandLinesEndWithTwo) {
   }
 }
 
+TEST_F(LaunchTest, TheNearestCommandAndFlagAreNamed) {
+  LaunchedProgram command({COHORT_PROGRAM, "lunch"});
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.err(), HasSubstr("there is no command 'lunch'; did you mean launch?"));
+  LaunchedProgram flag({COHORT_PROGRAM, "launch", "--wrkers=2", "--", "true"});
+  EXPECT_EQ(flag.Wait(), 2);
+  EXPECT_THAT(flag.err(), HasSubstr("--wrkers=2; did you mean --workers?"));
+}
+
 TEST_F(LaunchTest, HelpAndVersion) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--help"},

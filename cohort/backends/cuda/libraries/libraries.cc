@@ -1,9 +1,10 @@
-// The libraries of the process: FindBlas, FindDnn and FindKernelCompiler.
+// The libraries of the process: FindBlas, FindDnn, FindKernelCompiler and FindNccl.
 #include <atomic>
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
+#include "cohort/backends/cuda/libraries/nccl.h"
 #include "cohort/backends/cuda/libraries/nvrtc.h"
 
 namespace cohort::cuda {
@@ -12,6 +13,7 @@ namespace {
 std::atomic<Blas*> installed_blas{nullptr};
 std::atomic<Dnn*> installed_dnn{nullptr};
 std::atomic<KernelCompiler*> installed_compiler{nullptr};
+std::atomic<Nccl*> installed_nccl{nullptr};
 
 }  // namespace
 
@@ -45,5 +47,12 @@ KernelCompiler* FindKernelCompiler(Driver& driver) {
   return made;
 }
 void InstallKernelCompiler(KernelCompiler* compiler) { installed_compiler.store(compiler); }
+
+Nccl& FindNccl() {
+  if (Nccl* nccl = installed_nccl.load()) return *nccl;
+  static Nccl* const made = MakeNccl().release();
+  return *made;
+}
+void InstallNccl(Nccl* nccl) { installed_nccl.store(nccl); }
 
 }  // namespace cohort::cuda

@@ -1,6 +1,8 @@
 // Which files of NVIDIA's libraries can be used: their names, and how their versions are checked.
 #pragma once
 
+#include <string>
+
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
 
 namespace cohort::cuda {
@@ -9,5 +11,10 @@ namespace cohort::cuda {
 // because its functions may have other arguments; the error then names the version.
 LibraryRequest CublasLtRequest(int major);
 LibraryRequest CudnnRequest(int major);
+
+// Returns why a version of NCCL cannot be used, or "" if it can.
+std::string WhyNcclIsUnusable(int version);
+// The same for NCCL.
+LibraryRequest NcclRequest();
 
 }  // namespace cohort::cuda
