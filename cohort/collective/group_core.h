@@ -63,7 +63,6 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // The directory calls these functions when a message has come or a connection has closed.
   void OnJoin(const std::shared_ptr<Connection>& connection, const JoinMessage& join);
   void OnData(const DataMessage& data, Tensor tensor, bool may_compute_inline);
-  void OnAbort(const AbortMessage& abort) { Fail(abort.why); }
   void OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave);
   void OnSchedule(const ScheduleMessage& message);
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
