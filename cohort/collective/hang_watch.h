@@ -17,9 +17,9 @@ namespace cohort::collective {
 // - that of a member that others wait for when the group forms (FindHungMember). A member that has not joined may still
 //   load its data, so it is judged by what its own process says: that a thread of it hangs.
 // - that of this process, if the group has failed and the program calls nothing (LookAtProgram). A program learns of
-// the
-//   failure by its next call. If it makes none although another member runs and has to wait for it, it hangs: this
+//   the failure by its next call. If it makes none although another member runs and has to wait for it, it hangs: this
 //   process then has a HungThread, so that the launcher ends it. The HungThread goes when the program calls something.
+//
 // A program is not judged if it knows of the failure, if it is in a call, if it has no open session and holds no group,
 // if training is done, or if no other member runs.
 // GroupCore owns it. Thread-safe; FindHungMember and LookAtProgram may wait some seconds, and only the watchdog's
