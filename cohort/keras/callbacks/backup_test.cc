@@ -251,7 +251,7 @@ TEST_F(BackupTest, ABackupThatDidNotGetItsNameIsTheNewest) {
     const auto model = Made();
     ::testing::internal::CaptureStderr();
     Fit(*model, 1);
-    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("goes on from '" + file() + ".new'"));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("goes on from step 5 of '" + file() + ".new'"));
     EXPECT_EQ(Weights(*model), Weights(*undisturbed));
     EXPECT_TRUE(std::filesystem::is_empty(backup_dir));
   }
