@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "cohort/core/file.h"
 #include "cohort/core/testing/temp_folder.h"
@@ -227,6 +228,28 @@ TEST_F(BackupTest, ADamagedBackupIsPassedOver) {
     EXPECT_EQ(Weights(*model), Weights(*undisturbed));
     EXPECT_FALSE(FileExists(backup_dir + "/previous.weights.h5")) << "it is deleted at the end";
   }
+}
+
+// There is no backup before that could take the place of a damaged one.
+TEST_F(BackupTest, EveryFlippedBitIsNoticed) {
+  EXPECT_THROW(Fit(*Made(), 1, 6), Interruption);
+  RemoveFile(backup_dir + "/previous.weights.h5");
+  const std::string intact = ReadFile(file());
+  std::mt19937_64 random(14);
+  const auto model = Made();
+  for (int i = 0; i < 150; ++i) {
+    const uint64_t bit = random() % (8 * intact.size());
+    SCOPED_TRACE(bit);
+    std::string damaged = intact;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+    std::ofstream(file(), std::ios::binary) << damaged;
+    EXPECT_THAT(MessageOf<DataLossError>([&] { Fit(*model, 1); }), HasSubstr(file()));
+  }
+  std::ofstream(file(), std::ios::binary) << intact;
+  const auto resumed = Made(), undisturbed = Made();
+  Fit(*resumed, 1);
+  Fit(*undisturbed, -1);
+  EXPECT_EQ(Weights(*resumed), Weights(*undisturbed));
 }
 
 TEST_F(BackupTest, ADamagedBackupDoesNotReplaceTheIntactOne) {

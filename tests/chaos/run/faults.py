@@ -4,12 +4,12 @@ import dataclasses
 import pathlib
 import re
 import signal
-import socket
 import time
 
 import accounts
 import checkpoints
 import processes
+import thieves
 
 START_LIMIT = 120.0  # for a job to train
 RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
@@ -162,19 +162,17 @@ class _Injection:
 
     def _port(self):
         port = int(_address_of(self.job, self.task).rpartition(":")[2])
-        self._begin()
-        self._signal_task(signal.SIGKILL)
-        thief = socket.socket()
-        try:
-            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with thieves.Thief(port) as thief:
+            self._begin()
+            self._signal_task(signal.SIGKILL)
             # The killed process holds the port for some moments; then the launcher's reservation alone has it.
-            if processes.wait_until(lambda: _listens(thief, port), 0.5, pause=0.001):
-                self._note("taken for 3 s")
-                time.sleep(3)
+            if not thief.try_for(0.5):
+                self._note(f"{thief.user} was refused")
             else:
-                self._note("the thief was refused")
-        finally:
-            thief.close()
+                self._note(f"taken for 3 s by {thief.user}")
+                time.sleep(3)
+                if thief.another_user:
+                    self.result.problems.append(f"another user has taken the port of {self.task}")
         self._await_replacement()
 
     def _hang(self):
@@ -313,15 +311,6 @@ def _check_last_checkpoint(job):
     last = job.acks("worker/0")[-1][1]
     if saved != last:
         raise Failed(f"the last checkpoint is of step {saved}; the last step was {last}")
-
-
-def _listens(thief, port):
-    try:
-        thief.bind(("127.0.0.1", port))
-        thief.listen(100)
-    except OSError:
-        return False
-    return True
 
 
 def _address_of(job, task):

@@ -1,6 +1,8 @@
 """Tests of the parts of the long run that start no process: python3 tests/chaos/run/run_test.py."""
 
+import os
 import pathlib
+import socket
 import tempfile
 import types
 import unittest
@@ -10,6 +12,7 @@ import checkpoints
 import faults
 import plan
 import report
+import thieves
 
 
 class PlanTest(unittest.TestCase):
@@ -77,6 +80,25 @@ class DamageTest(unittest.TestCase):
                 changed = [path.name for path, bytes_before in before.items() if path.read_bytes() != bytes_before]
                 self.assertEqual(len(changed), 1)
                 self.assertTrue(changed[0].startswith("model.ckpt-20."), changed)
+
+
+class ThiefTest(unittest.TestCase):
+    def test_a_thief_gets_a_free_port(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with thieves.Thief(port) as thief:
+            self.assertTrue(thief.try_for(30))
+            with socket.create_connection(("127.0.0.1", port)):
+                pass
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_another_user_does_not_get_a_reserved_port(self):
+        with socket.socket() as reservation:
+            reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            reservation.bind(("127.0.0.1", 0))
+            with thieves.Thief(reservation.getsockname()[1]) as thief:
+                self.assertEqual((thief.try_for(0.1), thief.user), (False, "nobody"))
 
 
 class ReportTest(unittest.TestCase):
