@@ -496,6 +496,8 @@ TEST_P(GroupProcessFaults, WhoWasStartedAgainIsNotWaitedForInAnotherGroup) {
                       HasSubstr("was started again after group 1, generation 1 had formed with it"),
                       HasSubstr("start this process again, too")));
   }
+  // The new process waits until the programs of the others know that their group has failed.
+  for (const int survivor : {0, 2}) formed.Drop(survivor);
   begins_anew.join();
   EXPECT_FALSE(anew.ok());  // the others have lost it in this generation
 }

@@ -3,6 +3,7 @@
 #include "cohort/collective/group_core.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
+#include "cohort/runtime/program_activity.h"
 
 namespace cohort::collective {
 namespace {
@@ -86,7 +87,10 @@ void MemberCommunicator::Abort(const Status& why) {
 
 Status MemberCommunicator::status() const {
   const auto core = core_.lock();
-  return core != nullptr ? core->status() : Status(Code::kFailedPrecondition, "[collective] the group is gone");
+  if (core == nullptr) return Status(Code::kFailedPrecondition, "[collective] the group is gone");
+  const Status status = core->status();
+  if (!status.ok()) core->OnProgramTold();
+  return status;
 }
 
 void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& signature, Tensor input, Done done) {
@@ -94,6 +98,7 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
   if (core == nullptr) {
     return done(Status(Code::kFailedPrecondition, StrCat("[collective] the group of '", id.name, "' is gone")), {});
   }
+  ProgramActivity::Global().OnCollective();
   CollectiveCall call = {id.name, {id.instance, 0}, rank_, signature, std::move(input), {}, std::move(done),
                          0,       nullptr,          {},    nullptr};
   if (id.device != nullptr && TakesDeviceMemory(*id.device)) call.device = id.device;
@@ -106,6 +111,7 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
     core->engine().Begin(std::move(call));
   } catch (...) {
     if (numbered) ReturnRound(call.id);
+    if (!core->status().ok()) core->OnProgramTold();
     const Status why = Status::FromCurrentException();
     call.done(Status(why.code(), StrCat("[collective] '", id.name, "' (instance ", id.instance, ") at ",
                                         core->members().DescribeRank(rank_), ": ", why.message())),

@@ -129,8 +129,7 @@ TEST_F(LaunchTest, AFailedTaskIsStartedAgainAsItself) {
           "worker/1 \\(pid [0-9]+\\) exited with code 9 after [0-9.]+ s; starting it again in 0.1 s \\(1 of 2\\)"));
   EXPECT_THAT(
       program.err(),
-      ContainsRegex(
-          "was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again in 0.[12] s \\(2 of 2\\)"));
+      ContainsRegex("was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again in 0.2 s \\(2 of 2\\)"));
   EXPECT_EQ(SortedLines(program.err()).size(), 2u) << program.err();
   const std::vector<std::string> lives = SortedLines(program.out());
   ASSERT_EQ(lives.size(), 3u);

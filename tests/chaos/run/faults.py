@@ -15,6 +15,7 @@ START_LIMIT = 120.0  # for a job to train
 RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
 END_LIMIT = 120.0  # for a launch to end after SIGTERM
 PAUSE = 8.0  # longer than the silence limit, 4.5 s
+KILLED_BY_RUN = "killed by the run"
 HANG_PATIENCE = 25.0  # an operator waits so long for a line that names a task that hangs
 
 
@@ -177,8 +178,9 @@ class _Injection:
         self._await_replacement()
 
     def _hang(self):
-        """A task that hangs in a step is named, and the launcher replaces it. Nobody sees a task that hangs between two
-        steps, where its code may do what it likes. So the run plays the operator, who kills that one."""
+        """A task that hangs in a step is named, and the launcher replaces it. So is one that hangs between two steps of a
+        mirrored training, because the others wait for it. Nobody waits for another task that hangs between two steps,
+        where its code may do what it likes. So the run plays the operator, who kills that one."""
         self._begin()
         self.job.hang_file.write_text(self.task)
         if not self.job.wait_for(lambda: self.job.find("^hangs$", self.at), RECOVERY_LIMIT):
@@ -186,8 +188,8 @@ class _Injection:
         line = self.job.wait_for(lambda: self._named_by() or self.job.ended(), HANG_PATIENCE)
         if line and line is not True:
             self.result.named = line.time - self.at
-        if self.job.find(self._started_again(), self.at) is None:
-            self._note("killed by the run")
+        if not self.job.mirrored() and self.job.find(self._started_again(), self.at) is None:
+            self._note(KILLED_BY_RUN)
             self._signal_task(signal.SIGKILL)
         self._await_replacement()
 

@@ -94,6 +94,13 @@ class ReportTest(unittest.TestCase):
                       table)
         self.assertIn("| asynchronous | 1 of 2 | - | - | - |", report.by_role([good, bad]))
 
+    def test_the_page_says_who_has_ended_tasks_that_hung(self):
+        hang = plan.fault_of(1, 0, ("asynchronous", "hang", "worker"))
+        results = [faults.Result(hang, note=faults.KILLED_BY_RUN), faults.Result(hang), faults.Result(hang)]
+        self.assertIn("3 tasks; 1 killed by the run, the others by the launcher.", report.page(results, "how"))
+        kill = plan.fault_of(1, 0, ("asynchronous", "kill", "ps"))
+        self.assertNotIn("killed by the run", report.page([faults.Result(kill)], "how"))
+
 
 if __name__ == "__main__":
     unittest.main()
