@@ -360,11 +360,12 @@ TEST_F(NcclEngineTest, OpsOfAGraphUseIt) {
   keys.members = {"/job:worker/task:0/device:GPU:0", "/job:worker/task:1/device:GPU:1"};
   keys.instance_key = ops::NextInstanceKey(graph);
   std::vector<Output> reads;
-  std::vector<Node*> updates;
+  std::vector<Node*> updates, plain;
   for (const std::string& member : keys.members) {
     const DeviceScope scope(graph, member);
     const ops::Variable w(graph, Tensor::Zeros(DType::kFloat32, {1000}), {.name = StrCat("w", reads.size())});
     updates.push_back(w.AssignAdd(ops::CollectiveReduce(w + 1.0f, keys)));
+    plain.push_back(w.AssignAdd(w * 0.0f));
     reads.push_back(w);
   }
   Session session(graph, cluster.server(0).Target());
@@ -378,6 +379,12 @@ TEST_F(NcclEngineTest, OpsOfAGraphUseIt) {
   for (const Tensor& value : session.Run({}, reads)) {
     EXPECT_EQ(value.ToVector<float>(), std::vector<float>(1000, 2 + 2 * 3));
   }
+  // A step with NCCL's work is never a CUDA graph. The same step without it is one from its second run on.
+  const int64_t graphs = driver.control().graph_launches();
+  for (int step = 0; step < 4; ++step) session.Run({}, {}, updates);
+  EXPECT_EQ(driver.control().graph_launches(), graphs);
+  for (int step = 0; step < 4; ++step) session.Run({}, {}, plain);
+  EXPECT_GT(driver.control().graph_launches(), graphs);
 }
 
 }  // namespace

@@ -291,6 +291,7 @@ NcclResult ProcessNccl::Enqueue(NcclComm comm, const Part& part, StreamHandle st
   const bool faulty = ++own.calls == fault_at_ && hangs;
   if (faulty) {
     std::printf("nccl hangs\n");
+    std::fflush(stdout);
     while (fault_ == "call") pause();
     own.abort_hangs = fault_ == "abort";
   }
