@@ -32,16 +32,23 @@ void DeleteMemory(void* data) { ::operator delete(data, kAlignment); }
 // Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
 bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
 
+// The clock of the stream whose thread this is.
+thread_local double microseconds_spent = 0;
+
 }  // namespace
+
+void SpendFakeTime(double microseconds) { microseconds_spent += microseconds; }
 
 struct FakeDriver::Marker {
   Mutex mu;
   CondVar changed;
   bool reached COHORT_GUARDED_BY(mu) = false;
+  double at COHORT_GUARDED_BY(mu) = 0;  // on the clock of the stream that has reached it
 
   void Reach() {
     MutexLock lock(mu);
     reached = true;
+    at = microseconds_spent;
     changed.NotifyAll();
   }
   bool IsReached() {
@@ -62,6 +69,7 @@ struct FakeDriver::Graph {
 
 struct FakeDriver::Event {
   int card;
+  EventUse use;
   Mutex mu;
   std::shared_ptr<Marker> last COHORT_GUARDED_BY(mu);       // null: not recorded yet
   const void* captured_by COHORT_GUARDED_BY(mu) = nullptr;  // the stream whose capture has recorded it
@@ -354,9 +362,9 @@ void FakeDriver::DestroyStream(int card, StreamHandle stream) {
   delete static_cast<Queue*>(stream.native);
 }
 
-EventHandle FakeDriver::MakeEvent(int card) {
+EventHandle FakeDriver::MakeEvent(int card, EventUse use) {
   NeedContext(card, "MakeEvent");
-  return {new Event{card, {}, {}, {}}, card};
+  return {new Event{card, use, {}, {}, {}}, card};
 }
 
 void FakeDriver::DestroyEvent(int, EventHandle event) { delete static_cast<Event*>(event.native); }
@@ -430,6 +438,24 @@ Status FakeDriver::Synchronize(EventHandle event) {
   if (marker != nullptr) marker->Wait();
   bool reached = false;
   return IsReached(event, &reached);
+}
+
+double FakeDriver::MicrosecondsBetween(EventHandle begin, EventHandle end) {
+  double times[2];
+  for (const bool is_end : {false, true}) {
+    auto* event = static_cast<Event*>((is_end ? end : begin).native);
+    std::shared_ptr<Marker> marker;
+    {
+      MutexLock lock(event->mu);
+      marker = event->last;
+    }
+    if (event->use != EventUse::kOrderAndTime || marker == nullptr || !marker->IsReached()) {
+      throw InternalError("[cuda] device not ready (600, on the fake driver): expected reached events with times");
+    }
+    MutexLock lock(marker->mu);
+    times[is_end] = marker->at;
+  }
+  return times[1] - times[0];
 }
 
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {

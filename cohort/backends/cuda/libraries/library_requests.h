@@ -1,6 +1,9 @@
 // Which files of NVIDIA's libraries can be used: their names, and how their versions are checked.
 #pragma once
 
+#include <cstddef>
+#include <string>
+
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
 
 namespace cohort::cuda {
@@ -9,5 +12,8 @@ namespace cohort::cuda {
 // because its functions may have other arguments; the error then names the version.
 LibraryRequest CublasLtRequest(int major);
 LibraryRequest CudnnRequest(int major);
+
+// Returns the text of a version number as the functions of these libraries give it: "9.2.0" for 90200.
+std::string VersionText(size_t version);
 
 }  // namespace cohort::cuda
