@@ -15,7 +15,7 @@
 #include <string_view>
 #include <thread>
 
-#include "cohort/core/process/hung_kernel.h"
+#include "cohort/core/process/hung_thread.h"
 
 namespace cohort {
 namespace {
@@ -44,7 +44,7 @@ void AnswerQuestions(int fd) {
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return;  // the launcher has ended
     // A process that cannot end by itself any more wants to be ended.
-    if (question == kHealthQuestion && !HungKernel::Any()) send(fd, &kHealthAnswer, 1, MSG_NOSIGNAL);
+    if (question == kHealthQuestion && !HungThread::Any()) send(fd, &kHealthAnswer, 1, MSG_NOSIGNAL);
   }
 }
 
@@ -65,6 +65,8 @@ void AnswerLauncher() {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   });
 }
+
+bool HasLauncher() { return link_to_launcher >= 0; }
 
 void TellLauncherTrainingDone() {
   if (const int fd = link_to_launcher.load(); fd >= 0) send(fd, &kTrainingDone, 1, MSG_NOSIGNAL);

@@ -13,6 +13,9 @@ constexpr char kTrainingDone = 'd';    // from the task, at any time
 // be reached (the task then counts as one without a server), and in later calls. Thread-safe.
 void AnswerLauncher();
 
+// Returns whether a launcher asks this process for its health. It then ends the process if it does not answer any more.
+bool HasLauncher();
+
 // Tells the launcher that training is done. Does nothing without a link.
 void TellLauncherTrainingDone();
 

@@ -19,6 +19,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/backend.h"
 #include "cohort/device/files/file_access.h"
+#include "cohort/runtime/program_activity.h"
 
 namespace cohort {
 namespace {
@@ -181,6 +182,7 @@ std::string Server::Target() const {
 
 void Server::Join() {
   if (node_ == nullptr) throw FailedPreconditionError("[server] the server is not started");
+  const ProgramActivity::Call call;
   node_->WaitForEnd({.orphan = orphan_timeout_, .chief = chief_timeout_});
 }
 
@@ -192,6 +194,7 @@ bool Server::training_done() const { return node_ != nullptr && node_->chief().t
 
 void Server::AnnounceDone() {
   if (node_ == nullptr) return;
+  ProgramActivity::Global().OnTrainingDone();
   TellLauncherTrainingDone();
   node_->steps().TellTrainingDone();
 }

@@ -48,7 +48,7 @@ struct COHORT_EXPORT ServerOptions {
   int max_handshakes = 256;              // sockets of peers that have not proved yet that they have the token. If there
                                          // are more, the oldest is closed
   int max_handshakes_per_address = 128;  // the same, of one IP address
-  int max_failed_handshakes_per_second = 500;  // at least 10, with TLS at most 200; beyond it, peers that connect wait
+  int max_failed_handshakes_per_second = 500;  // at least 10; one of TLS counts as ten; beyond it, peers wait
   // Join throws if the chief was connected and has been gone for this time. Zero: never. If not set: as many seconds as
   // COHORT_ORPHAN_TIMEOUT says, or else 60 s.
   std::optional<std::chrono::milliseconds> orphan_timeout;

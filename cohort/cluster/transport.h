@@ -62,7 +62,7 @@ struct TransportOptions {
   bool share_memory = true;  // use shared memory for large messages to peers of the same host and user
   // Limits for a side that listens; for gRPC only. A connection beyond max_connections is refused. If there are more
   // handshakes than one of the next two limits, the oldest one is dropped. If more handshakes fail in a second than the
-  // last limit says, sockets wait before they are accepted.
+  // last limit says, sockets wait before they are accepted. A TLS handshake that fails counts as ten.
   int max_connections = 4096;            // accepted connections; each has two sockets
   int max_handshakes = 256;              // sockets whose peers have not proved yet that they have the token
   int max_handshakes_per_address = 128;  // those of one IP address

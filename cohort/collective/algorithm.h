@@ -22,6 +22,8 @@
   ENGINE(kShared, 6, "SHARED", Shared)                                                                                 \
   /* Gloo's own algorithms over its own connections. */                                                                \
   ENGINE(kGloo, 7, "GLOO", Gloo)                                                                                       \
+  /* NVIDIA's library, on devices that it serves. AUTO chooses it for such devices. */                                 \
+  ENGINE(kNccl, 8, "NCCL", Nccl)                                                                                       \
   /* All bytes in each of log2(n) rounds: few messages, for small tensors. */                                          \
   PLAN(kDoubling, 3, "DOUBLING", Doubling)                                                                             \
   /* DIRECT among the members of each process, then DIRECT among the processes of each host, then a ring between */    \

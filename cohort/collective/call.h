@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cohort/core/dtype.h"
 #include "cohort/core/shape.h"
 #include "cohort/device/communicator.h"
+#include "cohort/device/stream.h"
 
 namespace cohort::collective {
 
@@ -60,6 +62,12 @@ struct CollectiveCall {
   Shape output_shape;
   Communicator::Done done;
   uint64_t schedule_fingerprint = 0;  // of the step's schedule; 0: the call is not part of a graph
+  Device* device = nullptr;           // in whose memory the input may lie; null: it lies in host memory
+  // For a SharedEngine whose members bring inputs in device memory; see DevicePart.
+  Tensor output;
+  std::shared_ptr<StreamEvent> ready;
+
+  bool in_device_memory() const { return device != nullptr && input.defined() && !input.space().is_host(); }
 };
 
 // Ends the call: releases the input and calls `done`. `done` gets `result` if `status` is ok. Otherwise it gets an

@@ -34,6 +34,8 @@ bool IsBuilt(Algorithm algorithm) {
 std::unique_ptr<CollectiveEngine> MakeEngine(EngineHost& host, const std::string& own_address, bool only_protected) {
   for (const NamedFactory& one : Factories()) {
     if (!one.factory.serves(host.options(), host.members())) continue;
+    const bool chosen = host.options().algorithm == one.algorithm;
+    if (only_protected && !one.factory.uses_transport && !chosen) continue;
     if (only_protected && !one.factory.uses_transport) {
       throw PermissionDeniedError(StrCat(
           "[collective] expected collectives over the connections that TLS protects; got ",

@@ -17,6 +17,8 @@
 #include "cohort/collective/group.h"
 #include "cohort/collective/member_list.h"
 #include "cohort/collective/messages.h"
+#include "cohort/device/collectives/device_collectives.h"
+#include "cohort/device/device.h"
 
 namespace cohort::collective {
 
@@ -29,6 +31,8 @@ class EngineHost {
   virtual const MemberList& members() const = 0;
   // Returns why the group has failed, or ok if it has not.
   virtual Status status() const = 0;
+  // Returns the device of a local member, or null if the group is not one of a server, or the server has stopped.
+  virtual std::shared_ptr<Device> device(int rank) const = 0;
   // Returns why nothing more will come from a member (it has left or is lost), or ok if something may come.
   virtual Status WhyGone(int rank) const = 0;
   // Fails the group at all members. Calls CollectiveEngine::Fail before it returns, unless the group has failed before.
@@ -68,6 +72,9 @@ class CollectiveEngine {
 
   // Returns the algorithm of an all-reduce, which is part of its signature.
   virtual Algorithm AlgorithmOf(DType dtype, int64_t bytes) const = 0;
+  // Returns whether inputs may lie in device memory, if all members are devices of one type, whose backend has
+  // `collectives`.
+  virtual bool TakesDeviceMemory(const DeviceCollectives& /*collectives*/) const { return false; }
   // Takes `call` over and ends it with EndCall, perhaps before Begin returns. If Begin throws, it has not changed
   // `call`.
   virtual void Begin(CollectiveCall&& call) = 0;

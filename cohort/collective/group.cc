@@ -12,6 +12,7 @@
 #include "cohort/collective/kernel_group.h"
 #include "cohort/collective/member_communicator.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/runtime/local_task.h"
 
 namespace cohort::collective {
 namespace {
@@ -39,7 +40,11 @@ std::shared_ptr<Communicator> Group::communicator(int local) const {
   return core_->communicator(static_cast<size_t>(local));
 }
 
-Status Group::status() const { return core_->status(); }
+Status Group::status() const {
+  const Status status = core_->status();
+  if (!status.ok()) core_->OnProgramTold();
+  return status;
+}
 
 void Group::Publish(ResourceManager& resources) {
   const MemberList& members = core_->members();
@@ -50,18 +55,52 @@ void Group::Publish(ResourceManager& resources) {
   }
 }
 
-std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
-                                 std::chrono::steady_clock::time_point deadline) {
+namespace {
+
+bool Runs(ClusterNode& node, const std::string& task) {
+  try {
+    Status why_not;
+    const auto deadline = std::chrono::steady_clock::now() + kFirstAttempt;
+    return node.peers().TryReach(DeviceName::Parse(task), deadline, &why_not) != nullptr;
+  } catch (...) {
+    return false;  // such as a process of another version
+  }
+}
+
+// Returns what a HangWatch asks the node. The node may end meanwhile.
+HangWatch::Node QuestionsFor(ClusterNode& node) {
+  const std::weak_ptr<ClusterNode> weak = node.weak_from_this();
+  HangWatch::Node questions;
+  questions.describe_hang = [weak](const std::string& task) {
+    const auto here = weak.lock();
+    return here == nullptr ? "" : DescribeHang(*here, task);
+  };
+  questions.runs = [weak](const std::string& task) {
+    const auto here = weak.lock();
+    return here != nullptr && Runs(*here, task);
+  };
+  questions.training_done = [weak] {
+    const auto here = weak.lock();
+    return here == nullptr || here->chief().training_done();
+  };
+  return questions;
+}
+
+// `held_by_program`: the caller is the program, and not a kernel.
+std::unique_ptr<Group> Join(ClusterNode& node, const GroupOptions& options,
+                            std::chrono::steady_clock::time_point deadline, bool held_by_program) {
   GroupDirectory* directory = GroupDirectory::Of(node);
   if (directory == nullptr) {
     throw FailedPreconditionError("[collective] the server was made before RegisterAll() (cohort/registration.h)");
   }
   const auto core =
       std::make_shared<GroupCore>(options, node.task().ToString(), ParseAddress(node.identity().address).host,
+                                  node.local_task() == nullptr ? nullptr : node.local_task()->device_set(),
                                   node.options().only_protected_collectives);
   auto group = std::make_unique<Group>(core);  // leaves the group if something below throws
   core->membership().SetLastHeardLookup([&node](const std::string& task) { return node.GoneSince(task); });
-  core->SetAskTask([&node](const std::string& task) { return DescribeLateTask(node, task); });
+  core->SetQuestions([&node](const std::string& task) { return DescribeLateTask(node, task); }, QuestionsFor(node),
+                     held_by_program);
   directory->Add(core);
   // Of two processes, the one with the larger number connects, and the other one answers. If a process cannot be
   // reached, tries the others too: they may know that the group has failed.
@@ -95,11 +134,18 @@ std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
   return group;
 }
 
+}  // namespace
+
+std::unique_ptr<Group> JoinGroup(ClusterNode& node, const GroupOptions& options,
+                                 std::chrono::steady_clock::time_point deadline) {
+  return Join(node, options, deadline, false);
+}
+
 std::unique_ptr<Group> JoinGroup(const Server& server, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline) {
   const auto node = ServerDirectory::Global().Find(server.Target());
   if (node == nullptr) throw FailedPreconditionError(StrCat("[collective] ", server.Target(), " was stopped"));
-  return JoinGroup(*node, options, deadline);
+  return Join(*node, options, deadline, true);
 }
 
 bool FailGroups(const Server& server, int64_t key, const Status& why) {

@@ -61,8 +61,9 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{0};
   // If a collective makes no progress for this time (no member begins it, and no message of it comes), the group fails
   // with DeadlineExceededError. The error says what the member that it waits for does, and where its threads are. While
-  // Gloo moves bytes, Gloo's own limit of a minute holds instead. 0: no limit. If not set: as many seconds as
-  // COHORT_PROGRESS_LIMIT says, or else 10 minutes.
+  // Gloo moves bytes, Gloo's own limit of a minute holds instead. The limit holds also for a program that calls nothing
+  // after a group of it has failed (docs/reliability.md, "A task that hangs"). 0: no limit. If not set: as many seconds
+  // as COHORT_PROGRESS_LIMIT says, or else 10 minutes.
   std::optional<std::chrono::milliseconds> progress_limit;
   // A collective that takes longer than this is logged with the members that it waits for. It is logged again each time
   // that its age has doubled. 0: nothing is logged.
@@ -102,7 +103,8 @@ class Group {
 
 // Joins the group with the members on `node`'s task. Waits until all processes have joined, and logs the missing
 // processes every missing_interval (ServerOptions). Throws
-// - DeadlineExceededError that names the processes that have not joined by `deadline`;
+// - DeadlineExceededError that names the processes that have not joined by `deadline`, or a process that says that it
+//   hangs, has not joined after progress_limit, and is not ended by a launcher;
 // - UnavailableError that names a process which was connected, is lost, and was not heard from for 3 s. This is so only
 //   in generation 1: a later generation waits until `deadline`, because the process may be restarting;
 // - InvalidArgumentError if no member is on this task, if a device is a member twice, or if processes differ in

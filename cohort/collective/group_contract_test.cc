@@ -143,7 +143,10 @@ class GroupContract : public ::testing::TestWithParam<Layout> {
     }
   }
   // For all-reduce.
-  void ForEachAlgorithm(const std::function<void(Algorithm)>& check) { ForEach(testing::AskableAlgorithms(), check); }
+  void ForEachAlgorithm(const std::function<void(Algorithm)>& check) {
+    const bool alone = GetParam().device_type != kHostDeviceType && GetParam().transport != "local";
+    ForEach(alone ? std::vector<Algorithm>{Algorithm::kAuto} : testing::AskableAlgorithms(), check);
+  }
   // For other collectives, which have one implementation in each engine.
   void ForEachEngine(const std::function<void(Algorithm)>& check) {
     ForEach(testing::OneAlgorithmPerEngine(GetParam()), check);
@@ -416,8 +419,8 @@ TEST_P(GroupContract, EveryMemberHasTheSameBits) {
 
 TEST_P(GroupContract, ATensorThatNobodyElseHoldsIsReducedInItsPlace) {
   ForEachAlgorithm([&](Algorithm algorithm) {
-    // Each of its rounds writes to memory of its own.
-    if (algorithm == Algorithm::kDoubling) return;
+    // Each of its rounds writes to memory of its own. The results of devices are copies of what lies in their memory.
+    if (algorithm == Algorithm::kDoubling || GetParam().device_type != kHostDeviceType) return;
     std::vector<const void*> places;
     const auto outcomes = group().Run([&](Communicator& member, Communicator::Done done) {
       Tensor input = InputOf<float>(member.rank(), Shape{kLarge});
@@ -467,6 +470,17 @@ std::vector<Layout> Layouts() {
   for (const char* transport : {"in_process", "grpc"}) layouts.push_back({transport, 8, 2, Algorithm::kAuto, 2});
   layouts.push_back({"grpc", 4, 1, Algorithm::kAuto, 2});
   layouts.push_back({"in_process", 7, 2, Algorithm::kAuto, 3});
+  // GPUs on two cards, by turns.
+  for (const int world : {1, 2, 3, 5}) layouts.push_back({"local", world, 1, Algorithm::kAuto, 0, "GPU"});
+  // NCCL, between hosts with one or two cards each. On one host, processes share the first card, so that plans serve
+  // them.
+  // The hosts are not real, so NCCL would refuse the cards of this machine.
+  if (!cuda::TestsRunOnCard()) {
+    for (const char* transport : {"in_process", "grpc"})
+      layouts.push_back({transport, 3, 1, Algorithm::kAuto, 1, "GPU"});
+    layouts.push_back({"in_process", 4, 2, Algorithm::kAuto, 1, "GPU"});
+  }
+  layouts.push_back({"in_process", 2, 1, Algorithm::kAuto, 0, "GPU"});
   return layouts;
 }
 

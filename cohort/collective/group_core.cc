@@ -16,9 +16,10 @@
 namespace cohort::collective {
 
 GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address,
-                     bool only_protected)
+                     std::weak_ptr<const DeviceSet> devices, bool only_protected)
     : options_(options),
       progress_limit_(ProgressLimit(options.progress_limit)),
+      devices_(std::move(devices)),
       membership_(options, own_task),
       watchdog_(membership_.Describe(), {options.timeout, options.late_interval, progress_limit_},
                 {[this] {
@@ -27,7 +28,7 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, c
                    return all;
                  },
                  [this](const UnfinishedCollective& call, const std::string& wait) { OnTimeout(call, wait); },
-                 [this](const UnfinishedCollective& call) { OnStuck(call); }}) {
+                 [this](const UnfinishedCollective& call) { OnStuck(call); }, [this] { LookForHangs(); }}) {
   const auto cores = static_cast<size_t>(std::max(1u, std::thread::hardware_concurrency()));
   const size_t threads = std::min(cores, members().local_ranks().size());
   workers_ = std::make_unique<ThreadPool>("cohort-reduce", static_cast<int>(threads));
@@ -35,6 +36,12 @@ GroupCore::GroupCore(const GroupOptions& options, const std::string& own_task, c
 }
 
 GroupCore::~GroupCore() { Close(Status(Code::kCancelled, "the group is gone")); }
+
+std::shared_ptr<Device> GroupCore::device(int rank) const {
+  const std::shared_ptr<const DeviceSet> devices = devices_.lock();
+  Device* const found = devices == nullptr ? nullptr : devices->Find(members().devices()[static_cast<size_t>(rank)]);
+  return found == nullptr ? nullptr : std::shared_ptr<Device>(devices, found);
+}
 
 void GroupCore::Start() {
   for (size_t local = 0; local < members().local_ranks().size(); ++local) {
@@ -83,22 +90,46 @@ void GroupCore::OnJoin(const std::shared_ptr<Connection>& connection, const Join
         StrCat("[collective] ", join.task, " does not agree with ", members().DescribeProcess(members().own_process()),
                " on ", membership_.Describe(), ": ", difference, "; build the same graph at every member")));
   }
-  const Status failed = status();
-  if (!failed.ok()) {
-    connection->Send(EncodeAbort({membership_.ref(), failed}));
-    return;
-  }
+  if (!status().ok()) return AnswerLate(connection, join);
   if (!membership_.HasOurJoin(process)) SendJoin(process, connection);
   if (membership_.RecordJoin(process, join)) return;
   Fail(Status(Code::kAborted,
               StrCat("[collective] ", members().DescribeProcess(process), " joined ", membership_.Describe(),
                      " again: it was restarted; join a new generation at every member")));
-  connection->Send(EncodeAbort({membership_.ref(), status()}));  // Fail has told the process before it
+  AnswerLate(connection, join);  // Fail has told the process before it
+}
+
+void GroupCore::AnswerLate(const std::shared_ptr<Connection>& connection, const JoinMessage& join) {
+  const std::optional<uint64_t> before = membership_.FormedWith(join.task);
+  if (before && *before != connection->peer().incarnation) {
+    MutexLock lock(mu_);
+    if (!hang_watch_.told()) {
+      late_joins_.push_back(connection);
+      return;
+    }
+  }
+  connection->Send(EncodeAbort({membership_.ref(), status()}));
+}
+
+void GroupCore::OnProgramTold() {
+  if (!hang_watch_.OnTold()) return;
+  std::vector<std::shared_ptr<Connection>> late;
+  {
+    MutexLock lock(mu_);
+    late.swap(late_joins_);
+  }
+  for (const auto& connection : late) connection->Send(EncodeAbort({membership_.ref(), status()}));
+}
+
+void GroupCore::LookForHangs() {
+  const Status hung = hang_watch_.FindHungMember();
+  if (!hung.ok()) Fail(hung);
+  hang_watch_.LookAtProgram();
 }
 
 void GroupCore::AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                             std::chrono::steady_clock::duration log_interval) {
-  const Status lost = membership_.AwaitAll(reach, deadline, log_interval);
+  const Status lost = membership_.AwaitAll(reach, deadline, log_interval);  // if it throws, the caller closes the group
   if (!lost.ok()) Fail(lost);  // processes that join later may never have seen the lost one
   lost.ThrowIfError();
   std::vector<std::vector<std::string>> endpoints = membership_.Endpoints();
@@ -148,6 +179,11 @@ void GroupCore::RunOnWorker(std::function<void()> work) {
 
 bool GroupCore::FailHere(const Status& why) {
   if (!membership_.SetFailed(why)) return false;
+  hang_watch_.OnFailed();
+  std::vector<std::shared_ptr<UnfinishedCollective>> calls;
+  engine_->AppendUnfinished(calls);
+  if (std::ranges::any_of(calls, [](const auto& call) { return !call->DescribeWait().empty(); })) OnProgramTold();
+  calls.clear();
   engine_->Fail(why);
   return true;
 }
@@ -200,7 +236,8 @@ void GroupCore::OnTimeout(const UnfinishedCollective& call, const std::string& w
                      " ms: ", members().DescribeProcess(members().own_process()), " ", wait)));
 }
 
-void GroupCore::SetAskTask(AskTask ask) {
+void GroupCore::SetQuestions(AskTask ask, HangWatch::Node node, bool held_by_program) {
+  hang_watch_.SetNode(std::move(node), held_by_program);
   MutexLock lock(mu_);
   ask_task_ = std::move(ask);
 }
@@ -244,6 +281,7 @@ void GroupCore::OnStuck(const UnfinishedCollective& call) {
 }
 
 void GroupCore::Leave(const Status& why) {
+  OnProgramTold();
   if (status().ok()) {
     for (const auto& connection : membership_.Connections()) {
       connection->SendAfterAll(EncodeLeave({membership_.ref(), failures_ == nullptr ? Status() : failures_->Latest()}));

@@ -12,6 +12,7 @@
 #include "cohort/cluster/transport.h"
 #include "cohort/collective/engine.h"
 #include "cohort/collective/group.h"
+#include "cohort/collective/hang_watch.h"
 #include "cohort/collective/membership.h"
 #include "cohort/collective/schedule_agreement.h"
 #include "cohort/collective/watchdog.h"
@@ -29,10 +30,10 @@ class MemberCommunicator;
 class GroupCore final : public EngineHost, public std::enable_shared_from_this<GroupCore> {
  public:
   // `own_task` and `own_address` name this process, for example "/job:worker/replica:0/task:0" and a host name or
-  // address. Both are "" if all members are in this process. Throws InvalidArgumentError if a device is a member twice
-  // or if this process has no member. Throws what MakeEngine throws.
+  // address. Both are "" if all members are in this process. `devices` are those of the task. Throws
+  // InvalidArgumentError if a device is a member twice or if this process has no member. Throws what MakeEngine throws.
   GroupCore(const GroupOptions& options, const std::string& own_task, const std::string& own_address,
-            bool only_protected = false);
+            std::weak_ptr<const DeviceSet> devices = {}, bool only_protected = false);
   ~GroupCore() override;
 
   Membership& membership() { return membership_; }
@@ -50,9 +51,9 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   void AwaitFormed(const std::function<bool()>& reach, std::chrono::steady_clock::time_point deadline,
                    std::chrono::steady_clock::duration log_interval);
   // Sets the function that asks a task what it does. Its result is for the error of a collective without progress. It
-  // may take some seconds, and does not throw.
+  // may take some seconds, and does not throw. For `node` and `held_by_program` see HangWatch::SetNode.
   using AskTask = std::function<std::string(const std::string& task)>;
-  void SetAskTask(AskTask ask) COHORT_EXCLUDES(mu_);
+  void SetQuestions(AskTask ask, HangWatch::Node node, bool held_by_program) COHORT_EXCLUDES(mu_);
   // Adds the collectives that have begun here and not ended.
   void AppendWaits(std::vector<CollectiveWait>* waits);
   // Sets the record of this process's failed groups. If this group fails, it adds its failure there. Call it before the
@@ -62,10 +63,13 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // The directory calls these functions when a message has come or a connection has closed.
   void OnJoin(const std::shared_ptr<Connection>& connection, const JoinMessage& join);
   void OnData(const DataMessage& data, Tensor tensor, bool may_compute_inline);
-  void OnAbort(const AbortMessage& abort) { Fail(abort.why); }
   void OnLeave(const std::shared_ptr<Connection>& connection, const LeaveMessage& leave);
   void OnSchedule(const ScheduleMessage& message);
   void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why);
+
+  // Records that the program knows that the group has failed, or has left the group. Answers the processes that have
+  // joined again since.
+  void OnProgramTold() COHORT_EXCLUDES(mu_);
 
   // Sends our schedule, or the answer that schedules agree, to the process of `message.to`.
   void SendSchedule(const ScheduleMessage& message);
@@ -79,6 +83,7 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   const GroupOptions& options() const override { return options_; }
   const MemberList& members() const override { return membership_.members(); }
   Status status() const override { return membership_.status(); }
+  std::shared_ptr<Device> device(int rank) const override;
   Status WhyGone(int rank) const override { return membership_.WhyGone(rank); }
   void Fail(const Status& why) override;
 
@@ -99,6 +104,11 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   // number of the sender, or -1 if the sender is not a member.
   std::string DescribeDifference(const JoinMessage& join, int process) const;
   void SetGone(int process, const Status& why);
+  // Answers a join to a group that has failed. If the process was started again after the group had formed with it, it
+  // gets its answer only when our program knows of the failure: until then it waits, as it waits for a program that
+  // ends and is started again.
+  void AnswerLate(const std::shared_ptr<Connection>& connection, const JoinMessage& join) COHORT_EXCLUDES(mu_);
+  void LookForHangs();
   // Fails the group in this process without telling the peers. Returns false if it had failed before.
   bool FailHere(const Status& why);
   void OnTimeout(const UnfinishedCollective& call, const std::string& wait);
@@ -106,7 +116,9 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
 
   const GroupOptions options_;
   const std::chrono::milliseconds progress_limit_;
+  const std::weak_ptr<const DeviceSet> devices_;  // the task may own this group, and the devices own the task
   Membership membership_;
+  HangWatch hang_watch_{membership_, progress_limit_};
   ScheduleAgreement schedules_{*this};
   Watchdog watchdog_;
   std::shared_ptr<GroupFailures> failures_;  // null in a local group
@@ -116,7 +128,8 @@ class GroupCore final : public EngineHost, public std::enable_shared_from_this<G
   Mutex mu_;
   AskTask ask_task_ COHORT_GUARDED_BY(mu_);  // null in a local group
   bool closed_ COHORT_GUARDED_BY(mu_) = false;
-  std::unique_ptr<ThreadPool> workers_ COHORT_GUARDED_BY(mu_);  // null after Close
+  std::vector<std::shared_ptr<Connection>> late_joins_ COHORT_GUARDED_BY(mu_);  // see AnswerLate
+  std::unique_ptr<ThreadPool> workers_ COHORT_GUARDED_BY(mu_);                  // null after Close
 };
 
 }  // namespace cohort::collective

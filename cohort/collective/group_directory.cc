@@ -170,6 +170,7 @@ bool GroupDirectory::Fail(int64_t key, const Status& why) {
     if (core->membership().ref().key != key) continue;
     any = true;
     core->Fail(why);
+    core->OnProgramTold();
   }
   return any;
 }
@@ -264,7 +265,7 @@ void GroupDirectory::OnMessage(const std::shared_ptr<Connection>& connection, Me
     }
     case Kind::kAbort: {
       const AbortMessage abort = DecodeAbort(message);
-      if (const auto core = Find(abort.group)) core->OnAbort(abort);
+      if (const auto core = Find(abort.group)) core->Fail(abort.why);
       return;
     }
     case Kind::kLeave: {

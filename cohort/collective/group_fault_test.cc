@@ -496,6 +496,8 @@ TEST_P(GroupProcessFaults, WhoWasStartedAgainIsNotWaitedForInAnotherGroup) {
                       HasSubstr("was started again after group 1, generation 1 had formed with it"),
                       HasSubstr("start this process again, too")));
   }
+  // The new process waits until the programs of the others know that their group has failed.
+  for (const int survivor : {0, 2}) formed.Drop(survivor);
   begins_anew.join();
   EXPECT_FALSE(anew.ok());  // the others have lost it in this generation
 }
@@ -564,6 +566,14 @@ TEST(GroupTest, ACallAfterTheGroupIsGoneFails) {
 }
 
 std::string LayoutName(const ::testing::TestParamInfo<Layout>& info) { return StrCat(info.param); }
+// Hosts with a GPU each. They are not real, so NCCL would refuse them on a card.
+std::vector<Layout> ByNccl(const std::vector<std::string>& transports) {
+  std::vector<Layout> layouts;
+  for (const std::string& transport : transports) {
+    if (!cuda::TestsRunOnCard()) layouts.push_back({transport, 3, 1, Algorithm::kNccl, 1, "GPU"});
+  }
+  return layouts;
+}
 INSTANTIATE_TEST_SUITE_P(
     All, GroupFaults,
     ::testing::ValuesIn(testing::WithGloo({{"local", 3}, {"in_process", 4}, {"grpc", 3}, {"grpc", 4, 2}},
@@ -573,6 +583,8 @@ INSTANTIATE_TEST_SUITE_P(All, GroupProcessFaults,
                          ::testing::ValuesIn(testing::WithGloo({{"in_process", 3}, {"grpc", 3}},
                                                                {{"in_process", 3}, {"grpc", 3}})),
                          LayoutName);
+INSTANTIATE_TEST_SUITE_P(Nccl, GroupFaults, ::testing::ValuesIn(ByNccl({"in_process"})), LayoutName);
+INSTANTIATE_TEST_SUITE_P(Nccl, GroupProcessFaults, ::testing::ValuesIn(ByNccl({"in_process", "grpc"})), LayoutName);
 
 }  // namespace
 }  // namespace cohort::collective

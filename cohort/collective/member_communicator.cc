@@ -2,19 +2,26 @@
 
 #include "cohort/collective/group_core.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/backend.h"
+#include "cohort/runtime/program_activity.h"
 
 namespace cohort::collective {
 namespace {
 
 // Throws InvalidArgumentError if the input cannot be sent or computed on.
-void CheckInput(const CallSignature& signature, const Tensor& input, int world) {
+void CheckInput(const CollectiveCall& call, int world) {
+  const CallSignature& signature = call.signature;
+  const Tensor& input = call.input;
   if (signature.kind == CallKind::kBarrier) return;
   const bool reduces = signature.kind == CallKind::kAllReduce || signature.kind == CallKind::kReduceScatter;
-  const bool fits = input.defined() && DTypeSize(input.dtype()) > 0 && input.space().is_host() &&
-                    !(reduces && input.dtype() == DType::kBool);
+  const bool reachable =
+      input.space().is_host() || (call.device != nullptr && input.space() == call.device->allocator().space());
+  const bool fits =
+      input.defined() && DTypeSize(input.dtype()) > 0 && reachable && !(reduces && input.dtype() == DType::kBool);
   if (!fits) {
     throw InvalidArgumentError(StrCat("[collective] expected ", reduces ? "numbers" : "numbers or truth values",
-                                      " in host memory; got ", input.defined() ? input.ToString(0) : "no tensor"));
+                                      " in host memory", call.device == nullptr ? "" : " or in the member's own",
+                                      "; got ", input.defined() ? input.ToString(0) : "no tensor"));
   }
   if (signature.kind == CallKind::kBroadcast && (signature.root < 0 || signature.root >= world)) {
     throw InvalidArgumentError(StrCat("[collective] expected a root in [0,", world, "); got ", signature.root));
@@ -43,6 +50,13 @@ MemberCommunicator::MemberCommunicator(const std::shared_ptr<GroupCore>& core, i
     : core_(core), rank_(rank), size_(core->members().size()) {}
 
 std::string MemberCommunicator::Describe() const { return StrCat("the communicator of rank ", rank_); }
+
+bool MemberCommunicator::TakesDeviceMemory(const Device& device) const {
+  const auto core = core_.lock();
+  if (core == nullptr || core->members().device_type() != device.type()) return false;
+  const DeviceCollectives* collectives = device.backend().collectives();
+  return collectives != nullptr && core->engine().TakesDeviceMemory(*collectives);
+}
 
 void MemberCommunicator::AllReduceAsync(const CollectiveId& id, Tensor input, ReduceOp op, Done done) {
   Begin(id, {CallKind::kAllReduce, op, Algorithm::kAuto, 0, {}, {}}, std::move(input), std::move(done));
@@ -73,7 +87,10 @@ void MemberCommunicator::Abort(const Status& why) {
 
 Status MemberCommunicator::status() const {
   const auto core = core_.lock();
-  return core != nullptr ? core->status() : Status(Code::kFailedPrecondition, "[collective] the group is gone");
+  if (core == nullptr) return Status(Code::kFailedPrecondition, "[collective] the group is gone");
+  const Status status = core->status();
+  if (!status.ok()) core->OnProgramTold();
+  return status;
 }
 
 void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& signature, Tensor input, Done done) {
@@ -81,7 +98,10 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
   if (core == nullptr) {
     return done(Status(Code::kFailedPrecondition, StrCat("[collective] the group of '", id.name, "' is gone")), {});
   }
-  CollectiveCall call = {id.name, {id.instance, 0}, rank_, signature, std::move(input), {}, std::move(done), 0};
+  ProgramActivity::Global().OnCollective();
+  CollectiveCall call = {id.name, {id.instance, 0}, rank_, signature, std::move(input), {}, std::move(done),
+                         0,       nullptr,          {},    nullptr};
+  if (id.device != nullptr && TakesDeviceMemory(*id.device)) call.device = id.device;
   bool numbered = false;
   try {
     CompleteSignature(*core, call);
@@ -91,6 +111,7 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
     core->engine().Begin(std::move(call));
   } catch (...) {
     if (numbered) ReturnRound(call.id);
+    if (!core->status().ok()) core->OnProgramTold();
     const Status why = Status::FromCurrentException();
     call.done(Status(why.code(), StrCat("[collective] '", id.name, "' (instance ", id.instance, ") at ",
                                         core->members().DescribeRank(rank_), ": ", why.message())),
@@ -101,7 +122,7 @@ void MemberCommunicator::Begin(const CollectiveId& id, const CallSignature& sign
 void MemberCommunicator::CompleteSignature(GroupCore& core, CollectiveCall& call) {
   CallSignature& signature = call.signature;
   const int world = core.members().size();
-  CheckInput(signature, call.input, world);
+  CheckInput(call, world);
   if (call.input.defined()) {
     signature.dtype = call.input.dtype();
     signature.shape = call.input.shape();

@@ -24,6 +24,7 @@ class MemberCommunicator final : public Communicator {
   std::string Describe() const override;
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  bool TakesDeviceMemory(const Device& device) const override;
   void AllReduceAsync(const CollectiveId& id, Tensor input, ReduceOp op, Done done) override;
   void BroadcastAsync(const CollectiveId& id, Tensor value, int root, Done done) override;
   void AllGatherAsync(const CollectiveId& id, Tensor input, Done done) override;

@@ -35,6 +35,7 @@ MemberList::MemberList(int64_t group_key, const std::vector<DeviceName>& members
     if (here) own_process_ = locations_.back().process;
     local_index_.push_back(here ? static_cast<int>(local_ranks_.size()) : -1);
     if (here) local_ranks_.push_back(static_cast<int>(devices_.size()));
+    device_type_ = devices_.empty() || device_type_ == *name.type ? *name.type : "";
     devices_.push_back(name.ToString());
   }
   if (local_ranks_.empty()) {

@@ -25,6 +25,8 @@ class MemberList {
   int size() const { return static_cast<int>(devices_.size()); }
   // Index: rank. Full device names.
   const std::vector<std::string>& devices() const { return devices_; }
+  // Returns the type of all devices, or "" if they differ in type.
+  const std::string& device_type() const { return device_type_; }
   // Index: rank. `process` is valid from the beginning, `host` after SetHosts.
   const std::vector<Location>& locations() const { return locations_; }
   int process_of(int rank) const { return locations_[static_cast<size_t>(rank)].process; }
@@ -53,6 +55,7 @@ class MemberList {
 
  private:
   std::vector<std::string> devices_;
+  std::string device_type_;
   std::vector<Location> locations_;
   std::vector<std::string> tasks_;
   int own_process_ = 0;

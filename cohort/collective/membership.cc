@@ -109,6 +109,17 @@ Status Membership::AwaitAll(const std::function<bool()>& reach, Clock::time_poin
   }
 }
 
+std::vector<std::string> Membership::MissingTasks() const {
+  std::vector<std::string> tasks;
+  MutexLock lock(mu_);
+  if (formed_) return tasks;
+  for (size_t process = 0; process < peers_.size(); ++process) {
+    const bool own = static_cast<int>(process) == members_.own_process();
+    if (!own && !peers_[process].joined) tasks.push_back(members_.tasks()[process]);
+  }
+  return tasks;
+}
+
 void Membership::SetHosts() {
   std::vector<std::string> identities;
   for (const Peer& peer : peers_) identities.push_back(peer.host);

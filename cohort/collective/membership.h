@@ -55,6 +55,8 @@ class Membership {
   // `reach`, or DeadlineExceededError.
   Status AwaitAll(const std::function<bool()>& reach, Clock::time_point deadline, Clock::duration log_interval)
       COHORT_EXCLUDES(mu_);
+  // Returns the tasks of the processes that have not joined, or nothing if the group has formed.
+  std::vector<std::string> MissingTasks() const COHORT_EXCLUDES(mu_);
   // Lets AwaitAll call `reach` now: a process of a member's task has sent a message, perhaps for another group.
   void Wake() { changed_.NotifyAll(); }
   // Returns the number of the process (TaskIdentity::incarnation) with which the group has formed for `task`. Returns

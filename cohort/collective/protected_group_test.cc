@@ -46,6 +46,35 @@ TEST_F(TlsGroupTest, GlooNeedsAPermissionBecauseItDoesNotEncrypt) {
   for (const Status& error : allowed.errors()) EXPECT_TRUE(error.ok()) << error.ToString();
 }
 
+TEST_F(TlsGroupTest, NcclNeedsAPermissionAndAutoDoesWithoutIt) {
+  if (cuda::TestsRunOnCard()) GTEST_SKIP() << "the hosts of this test are not real, so NCCL refuses their cards";
+  const testing::Layout gpus = {"grpc", 2, 1, Algorithm::kAuto, 1, "GPU"};
+  TestCluster cluster(gpus);
+  const int ids = cuda::InstalledFakeNccl().ids();
+  GroupOptions by_name;
+  by_name.algorithm = Algorithm::kNccl;
+  {
+    const TestGroup refused(cluster, by_name);
+    for (const Status& error : refused.errors()) {
+      EXPECT_EQ(error.code(), Code::kPermissionDenied) << error.ToString();
+      EXPECT_THAT(error.message(), AllOf(HasSubstr("NCCL"), HasSubstr("TLS"), HasSubstr("allow_insecure_collectives")));
+    }
+  }
+  {
+    const TestGroup group(cluster, {.key = 2});
+    ASSERT_TRUE(group.joined());
+    EXPECT_EQ(cuda::InstalledFakeNccl().ids(), ids);
+  }
+  cluster.Stop(0);
+  cluster.Stop(1);
+  ServerOptions options = cohort::testing::LocalCluster::FastOptions();
+  options.allow_insecure_collectives = true;
+  TestCluster permissive(gpus, std::chrono::seconds(60), options);
+  const TestGroup allowed(permissive, by_name);
+  for (const Status& error : allowed.errors()) EXPECT_TRUE(error.ok()) << error.ToString();
+  EXPECT_EQ(cuda::InstalledFakeNccl().ids(), ids + 1);
+}
+
 TEST_F(TlsGroupTest, OurOwnAlgorithmsNeedNone) {
   TestCluster cluster({"grpc", 2, 1, Algorithm::kRing});
   const TestGroup group(cluster, {});

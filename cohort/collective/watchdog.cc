@@ -138,6 +138,7 @@ void Watchdog::Loop() {
     }
     if (now >= next_search) {
       if (const auto stuck = search.Find(limits_.progress, callbacks_.unfinished())) callbacks_.on_stuck(*stuck);
+      callbacks_.look_for_hangs();
       next_search = DeadlineAfter(search_interval);
     }
   }

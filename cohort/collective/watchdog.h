@@ -72,6 +72,9 @@ class Watchdog {
     // `call` has made no progress for Limits::progress. The function may take some seconds to ask the members that it
     // waits for. Then it makes the group fail, unless `call` has made progress meanwhile.
     std::function<void(const UnfinishedCollective& call)> on_stuck;
+    // Looks for programs that hang. It is called as often as stuck collectives are looked for, also after the group has
+    // failed, and may take some seconds.
+    std::function<void()> look_for_hangs;
   };
 
   // `group` is the group's name in the log. Starts no thread.

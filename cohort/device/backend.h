@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/device/collectives/collective_library.h"
+#include "cohort/device/collectives/device_collectives.h"
 #include "cohort/device/device.h"
 #include "cohort/device/device_config.h"
 #include "cohort/device/kernel.h"
@@ -55,6 +57,11 @@ class Backend {
   // Returns whether nodes that request no type of device are placed on devices of this type if the type has kernels for
   // them. Such devices go before the host's, as GPUs do in TensorFlow.
   virtual bool takes_unplaced_nodes() const { return false; }
+  // Returns the collectives between devices of the type in one process, or null if they run in host memory.
+  virtual const DeviceCollectives* collectives() const { return nullptr; }
+  // Returns the library for collectives between devices of the type in several processes, or null if they run in host
+  // memory.
+  virtual CollectiveLibrary* collective_library() const { return nullptr; }
   // Returns `request.count` new devices.
   virtual std::vector<std::unique_ptr<Device>> MakeDevices(const DeviceRequest& request) const = 0;
   // Registers the kernels of the type under type().

@@ -13,6 +13,8 @@
 
 namespace cohort {
 
+class Device;
+
 // How a collective joins the elements of several tensors.
 enum class ReduceOp : uint8_t { kSum, kProduct, kMin, kMax, kMean };
 // Returns "SUM", "PROD", "MIN", "MAX" or "MEAN".
@@ -36,6 +38,9 @@ struct CollectiveId {
   // When two members run this collective together, they compare their schedules. If these differ, the group fails, and
   // the error names the first difference.
   std::shared_ptr<const CollectiveSchedule> schedule = nullptr;
+  // The device in whose memory the input may lie (Communicator::TakesDeviceMemory). Null: the input lies in host
+  // memory. It must exist until `done` is called.
+  Device* device = nullptr;
 };
 
 // The collectives of one member. Thread-safe. No call waits. Each call calls `done` exactly once, on any thread,
@@ -47,15 +52,20 @@ struct CollectiveId {
 // The group reads an input until it calls `done`, and peers may read it a little longer. If the caller wants to write
 // into the input after `done`, it must first check that nothing else holds the input (Tensor::OwnsBufferAlone), as for
 // every tensor. If the caller moves a tensor in and nothing else holds it, the group may overwrite it. Members in one
-// process may get the same tensor as their result. Tensors must have a numeric dtype and lie in host memory; bool is
-// allowed in collectives that compute nothing. For any other tensor, for a root that is no rank, and for rows that the
-// members cannot share equally (ReduceScatterAsync), `done` gets an InvalidArgumentError, and the group does not fail.
+// process may get the same tensor as their result. Tensors must have a numeric dtype and lie in host memory, or in the
+// memory of CollectiveId::device; bool is allowed in collectives that compute nothing. A result lies in the same memory
+// as the input. In device memory it is valid in the order of the device's compute stream. For any other tensor, for a
+// root that is no rank, and for rows that the members cannot share equally (ReduceScatterAsync), `done` gets an
+// InvalidArgumentError, and the group does not fail.
 class Communicator : public Resource {
  public:
   using Done = std::function<void(const Status&, Tensor)>;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // Returns whether inputs may lie in the memory of `device`, which is this member's. If so, they may at every member,
+  // and all members have to bring the inputs of one collective in the same kind of memory.
+  virtual bool TakesDeviceMemory(const Device& device) const = 0;
 
   // Reduces the tensors of all members. They must have one dtype and one shape. The result has the same bits at every
   // member. bfloat16 is summed in float32 and rounded once. MEAN is the sum divided by size(), rounded towards zero for

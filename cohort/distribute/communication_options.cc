@@ -54,10 +54,9 @@ CommunicationImplementation ImplementationByName(const std::string& name) {
 }
 
 bool IsBuilt(CommunicationImplementation implementation) {
-  if (implementation == CommunicationImplementation::kGloo) {
-    return collective::IsBuilt(collective::Algorithm::kGloo);
-  }
-  return implementation != CommunicationImplementation::kNccl;
+  if (implementation == CommunicationImplementation::kGloo) return collective::IsBuilt(collective::Algorithm::kGloo);
+  if (implementation == CommunicationImplementation::kNccl) return collective::IsBuilt(collective::Algorithm::kNccl);
+  return true;
 }
 
 void CheckCommunication(const CommunicationOptions& options) {
@@ -66,7 +65,7 @@ void CheckCommunication(const CommunicationOptions& options) {
     const bool nccl = one.value == CommunicationImplementation::kNccl;
     throw InvalidArgumentError(StrCat("[distribute] expected a communication implementation that is built here (",
                                       Names(true), "); got ", one.name,
-                                      nccl ? ", which no build of Cohort has; AUTO chooses for you" : ""));
+                                      nccl ? ", which needs devices of NVIDIA; AUTO chooses for you" : ""));
   }
   if (options.bytes_per_pack < 0) {
     throw InvalidArgumentError(

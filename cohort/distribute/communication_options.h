@@ -10,10 +10,11 @@
 
 namespace cohort::distribute {
 
-// kAuto chooses an algorithm by the size of a tensor. kRing always uses the ring. kGloo moves the bytes between
-// processes by the library Gloo, if this build has it. Gloo has sockets of its own on the server's address, without
-// encryption and without a handshake. kNccl is a name of TensorFlow's. No build of Cohort has it: CheckCommunication
-// always throws for it.
+// kAuto chooses by the devices of the replicas: NCCL between processes whose replicas are GPUs with a card each, and
+// else an algorithm by the size of a tensor. kRing always uses the ring. kGloo moves the bytes between processes by the
+// library Gloo, if this build has it. Gloo has sockets of its own on the server's address, without encryption and
+// without a handshake. kNccl demands NVIDIA's library NCCL between processes, and fails where it cannot be used; its
+// connections are not encrypted either.
 enum class CommunicationImplementation { kAuto, kRing, kGloo, kNccl };
 // Returns the implementation "AUTO", "RING", "GLOO" or "NCCL", in upper or lower case. Throws InvalidArgumentError that
 // lists the names for another name.

@@ -16,8 +16,9 @@ namespace {
 // The collection of the handles of variables that took a turn of the round robin.
 constexpr char kTurns[] = "variables placed on parameter servers in turn";
 
+std::string FullNameOf(const std::string& job, int task) { return StrCat("/job:", job, "/replica:0/task:", task); }
 std::string DeviceOfTask(const std::string& job, int task) {
-  return StrCat("/job:", job, "/replica:0/task:", task, "/device:", kHostDeviceType, ":0");
+  return StrCat(FullNameOf(job, task), "/device:", kHostDeviceType, ":0");
 }
 
 class OnParameterServers final : public VariablePlacer {
@@ -90,7 +91,7 @@ std::vector<std::string> DevicesOfJob(const ClusterSpec& cluster, const std::str
 
 void CheckCoordinator(const ClusterResolver& resolver, const ClusterSpec& cluster) {
   const std::string where = StrCat("; the cluster is ", cluster.ToString());
-  if (DevicesOfJob(cluster, "worker").empty()) {
+  if (!cluster.has_job("worker") || cluster.task_indices("worker").empty()) {
     throw InvalidArgumentError(StrCat("[distribute] There must be at least one worker.", where));
   }
   if (DevicesOfJob(cluster, "ps").empty()) {
@@ -132,7 +133,8 @@ StrategyPtr ParameterServerStrategy(const ClusterResolver& resolver, Partitioner
           "`tf.distribute.experimental.ParameterServerStrategy` is initialized with cluster_spec: ", cluster);
   LogInfo("distribute", "ParameterServerStrategyV2 is now connecting to cluster with cluster_spec: ", cluster);
   StrategyLayout layout = LayoutOf("ParameterServerStrategy", {""}, {});
-  layout.closure_workers = DevicesOfJob(cluster, "worker");
+  // They name no device, so that closures compute on GPUs of workers that have some.
+  for (const int task : cluster.task_indices("worker")) layout.closure_workers.push_back(FullNameOf("worker", task));
   layout.steps_in_flight = options.steps_in_flight;
   layout.worker_timeout = options.worker_timeout;
   layout.ps_timeout = options.ps_timeout;
@@ -147,7 +149,6 @@ StrategyPtr ParameterServerStrategy(const ClusterResolver& resolver, Partitioner
   const std::string here = cluster.has_job("chief") ? DeviceOfTask("chief", 0) : DevicesOfJob(cluster, "ps").front();
   LogInfo("distribute", "ParameterServerStrategy (CentralStorageStrategy if you are using a single machine) with ",
           "compute_devices = ['", here, "'], variable_device = '", here, "'");
-  LogInfo("distribute", "Number of GPUs on workers: 0");
   auto placer = std::make_unique<OnParameterServers>(DevicesOfJob(cluster, "ps"), std::move(partitioner));
   return std::make_shared<const Strategy>(std::move(layout), std::move(placer));
 }

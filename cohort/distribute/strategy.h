@@ -71,7 +71,7 @@ struct COHORT_EXPORT StrategyLayout {
   CommunicationOptions communication;
   std::shared_ptr<Server> server;  // this process's server; null: sessions go to `target`
   std::string target = {};         // if there is no server; "": each session has devices of its own
-  // The devices to which a ClusterCoordinator sends closures. Empty: the strategy does not use one.
+  // The tasks to which a ClusterCoordinator sends closures. Empty: the strategy does not use one.
   std::vector<std::string> closure_workers = {};
   int steps_in_flight = 1;  // the most steps of a Keras model on each of them at the same time
   std::chrono::milliseconds worker_timeout = std::chrono::hours(1);  // of Keras models: ParameterServerOptions
@@ -156,8 +156,8 @@ class COHORT_EXPORT Strategy {
   const std::vector<std::string>& devices() const { return layout_.devices; }
   const std::vector<std::string>& members() const { return layout_.members; }
   const CommunicationOptions& communication() const { return layout_.communication; }
-  // Returns the devices of the workers to which a ClusterCoordinator sends closures. Empty: the strategy trains without
-  // a coordinator.
+  // Returns the workers to which a ClusterCoordinator sends closures ("/job:worker/replica:0/task:0"). A closure
+  // computes on the worker's GPU, if it has one. Empty: the strategy trains without a coordinator.
   const std::vector<std::string>& closure_workers() const { return layout_.closure_workers; }
   // Return the fields of ParameterServerOptions.
   int steps_in_flight() const { return layout_.steps_in_flight; }

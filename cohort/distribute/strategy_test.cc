@@ -70,15 +70,19 @@ TEST_F(StrategyTest, CommunicationThatIsNotBuilt) {
   EXPECT_EQ(ImplementationByName("ring"), CommunicationImplementation::kRing);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ImplementationByName("mpi"); }),
               AllOf(HasSubstr("AUTO, RING, GLOO, NCCL"), HasSubstr("'mpi'")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>(
-                  [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kNccl}}); }),
-              AllOf(HasSubstr(IsBuilt(CommunicationImplementation::kGloo) ? "(AUTO, RING, GLOO)" : "(AUTO, RING)"),
-                    HasSubstr("got NCCL, which no build of Cohort has; AUTO chooses for you")));
+  const auto nccl = [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kNccl}}); };
+  if (IsBuilt(CommunicationImplementation::kNccl)) {  // the test has GPUs on a fake driver
+    EXPECT_NO_THROW(nccl());
+  } else {
+    EXPECT_THAT(MessageOf<InvalidArgumentError>(nccl),
+                AllOf(HasSubstr(IsBuilt(CommunicationImplementation::kGloo) ? "(AUTO, RING, GLOO)" : "(AUTO, RING)"),
+                      HasSubstr("got NCCL, which needs devices of NVIDIA; AUTO chooses for you")));
+  }
   const auto gloo = [] { Mirrored({.communication = {.implementation = CommunicationImplementation::kGloo}}); };
   if (IsBuilt(CommunicationImplementation::kGloo)) {
     EXPECT_NO_THROW(gloo());
   } else {
-    EXPECT_THAT(MessageOf<InvalidArgumentError>(gloo), AllOf(HasSubstr("(AUTO, RING)"), HasSubstr("got GLOO")));
+    EXPECT_THAT(MessageOf<InvalidArgumentError>(gloo), AllOf(HasSubstr("(AUTO, RING"), HasSubstr("got GLOO")));
   }
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Mirrored({.communication = {.bytes_per_pack = -1}}); }),
               HasSubstr("bytes_per_pack"));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/replica_inputs.h"
 #include "cohort/distribute/strategies.h"
@@ -131,6 +132,53 @@ TEST_P(StrategyTrainingTest, ReplicasUpdateAsOneDevice) {
       }
       ExpectNear(got.losses, expected.losses, what);
     }
+  }
+}
+
+// A loop by hand on GPUs of two cards, and on two logical GPUs of one card. In step after step no gradient comes to the
+// host; RING, which reduces there, is the control. The sum of two replicas has one order only, so the bits are the
+// same.
+TEST(StrategyOnGpusTest, AnAllReduceStaysInTheMemoryOfTheDevices) {
+  if (cuda::TestsRunOnCard()) GTEST_SKIP() << "this test counts what the fake driver does";
+  RegisterAll();
+  cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  constexpr int kSteps = 4;
+  constexpr int64_t kSize = 3000;
+  const auto train = [&](const std::string& second, CommunicationImplementation implementation, int64_t* reductions,
+                         int64_t* to_host) {
+    const StrategyPtr strategy =
+        Mirrored({.devices = {"/device:GPU:0", second}, .communication = {.implementation = implementation}});
+    Graph graph;
+    ops::Variable w;
+    {
+      const auto scope = strategy->Scope(graph);
+      w = ops::GetVariable(graph, "w", Shape{kSize}, DType::kFloat32, initializers::Constant(0.1));
+    }
+    const PerReplica<Output> losses = strategy->Run(graph, [&](ReplicaContext& replica) {
+      const float factor = replica.replica_id_in_sync_group() == 0 ? 0.3f : 0.7f;
+      return ops::Mean(ops::Square(replica.Local(w).value() * factor + 1.0f));
+    });
+    train::MomentumOptimizer optimizer(0.5, 0.9);
+    Node* update = strategy->ApplyGradients(optimizer, strategy->ComputeGradients(losses));
+    const auto session = strategy->OpenSession(graph);
+    session->Run(ops::GlobalVariablesInitializer(graph));
+    session->Run({}, {}, {update});  // the group forms
+    const int64_t launches = control.launches_of("CombineKernel");
+    const int64_t bytes = control.bytes_to_host();
+    for (int step = 1; step < kSteps; ++step) session->Run({}, {}, {update});
+    *reductions = control.launches_of("CombineKernel") - launches;
+    *to_host = control.bytes_to_host() - bytes;
+    return session->Run(strategy->Local(w, 1).value()).ToVector<float>();
+  };
+  for (const auto& [second, cards] : {std::pair{"/device:GPU:1", 2}, {"/device:GPU:2", 1}}) {
+    int64_t reductions = 0, to_host = 0;
+    const Floats w = train(second, CommunicationImplementation::kAuto, &reductions, &to_host);
+    EXPECT_EQ(reductions, cards * (kSteps - 1)) << "one kernel on each card in each step";
+    EXPECT_LT(to_host, 10 * kSteps) << "only the byte that says that a device has ended its part of a step";
+    EXPECT_EQ(train(second, CommunicationImplementation::kAuto, &reductions, &to_host), w) << "the same bits";
+    EXPECT_EQ(train(second, CommunicationImplementation::kRing, &reductions, &to_host), w);
+    EXPECT_EQ(reductions, 0);
+    EXPECT_GE(to_host, (kSteps - 1) * 2 * kSize * static_cast<int64_t>(sizeof(float)));
   }
 }
 

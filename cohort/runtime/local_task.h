@@ -68,6 +68,7 @@ class LocalTask : public TaskClient {
   // Returns how many steps have ended on this task, also of sessions that are closed. It only grows.
   int64_t num_steps() const;
   ResourceManager& resources() const { return resources_->resources; }
+  const std::shared_ptr<const DeviceSet>& device_set() const { return devices_; }
 
  private:
   // Returns the text of the errors after CloseAll.

@@ -11,6 +11,7 @@
 #include "cohort/core/process/time_limit.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/call_sites.h"
+#include "cohort/runtime/program_activity.h"
 
 namespace cohort {
 namespace {
@@ -40,12 +41,15 @@ Master::Master(const Graph& graph, const std::string& target, const SessionConfi
       config_(config),
       session_id_(NewIncarnation()),
       builder_(graph, config_, session_id_, SessionFactories::Global().Make(target, config)),
-      progress_(ProgressLimit(config.progress_limit), [this] { return watch_.UnderWay(); }) {}
+      progress_(ProgressLimit(config.progress_limit), [this] { return watch_.UnderWay(); }) {
+  ProgramActivity::Global().Add(*this);
+}
 
 Master::~Master() { Close(); }
 
 void Master::Close() {
   if (closed_.exchange(true)) return;
+  ProgramActivity::Global().Remove(*this);
   progress_.Stop();
   std::vector<std::shared_ptr<TaskClient>> tasks;
   {
@@ -93,6 +97,8 @@ const PreparedSignature& Master::Prepare(const FeedList& feeds, const std::vecto
     return nullptr;
   };
   if (const PreparedSignature* found = find()) return *found;
+  const CallScope preparing(in_call_);
+  ++prepares_;
   MutexLock build_lock(build_mu_);
   CheckOpen();  // Close may have run meanwhile; the tasks would keep what is registered from now on
   if (const PreparedSignature* found = find()) return *found;
@@ -186,6 +192,7 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
     const bool watch_from_outside = has_timeout && (prepared.calls_functions || !prepared.inline_part.expired());
     const auto call = MakeCall(prepared, {step, options.closure, trace}, options, nullptr);
     const ProgressWatch::Scope watched(progress_, call);
+    const CallScope waiting(in_call_);
     call->Start(feeds, watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline);
     return call->Wait();
   } catch (...) {
@@ -210,6 +217,19 @@ void Master::StartStep(const PreparedSignature& prepared, const FeedValues& feed
   const auto call = MakeCall(prepared, start, options, std::move(ended));
   watch_.Add(call);
   call->Start(feeds, Executor::Mode::kDevice);
+}
+
+uint64_t Master::num_starts() const {
+  return static_cast<uint64_t>(next_step_.load(std::memory_order_relaxed)) + prepares_.load(std::memory_order_relaxed);
+}
+
+void Master::AppendWork(Work* work) const {
+  work->in_call = work->in_call || in_call_ > 0;
+  for (auto& call : watch_.UnderWay()) work->started.push_back(std::move(call));
+  MutexLock lock(mu_);
+  for (const auto& [hash, prepared] : prepared_) {
+    if (auto part = prepared->inline_part.lock()) work->inline_parts.push_back(std::move(part));
+  }
 }
 
 void Master::CancelStarted(const Status& why) {

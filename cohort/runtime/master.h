@@ -52,6 +52,18 @@ class Master {
   void Close() COHORT_EXCLUDES(build_mu_);
   const Graph& graph() const { return graph_; }
 
+  // What the session may do for the program at this moment.
+  struct Work {
+    bool in_call = false;  // a thread prepares a signature, or RunStep waits for the tasks of a step
+    std::vector<std::shared_ptr<StepCall>> started;         // by StartStep; they may have ended
+    std::vector<std::shared_ptr<Executable>> inline_parts;  // their steps run on the threads that call RunStep
+  };
+  // Adds what this session does. The caller must free the result without a lock, because it may hold the last
+  // reference.
+  void AppendWork(Work* work) const COHORT_EXCLUDES(mu_);
+  // Returns how many steps were started, plus how many signatures were prepared.
+  uint64_t num_starts() const;
+
  private:
   // Counts the calling thread among those that start a step now. Throws FailedPreconditionError if the session is
   // closed.
@@ -71,6 +83,17 @@ class Master {
   // Logs a warning, once, if the program adds nodes between its runs: if kGrowthsToTell signatures in a row were
   // prepared after the graph had grown.
   void WatchGrowth() COHORT_REQUIRES(build_mu_);
+  // Counts the calling thread among those that prepare a signature or wait for a step.
+  class CallScope {
+   public:
+    explicit CallScope(std::atomic<int>& count) : count_(count) { ++count_; }
+    ~CallScope() { --count_; }
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
+
+   private:
+    std::atomic<int>& count_;
+  };
   static void CheckFeeds(const PreparedSignature& prepared, const FeedValues& feeds);
   void CheckOpen() const;
   // Returns the error that the caller of a step gets. Its message is that of `status`, and tells for each node that it
@@ -88,6 +111,8 @@ class Master {
   const uint64_t session_id_;
   std::atomic<int64_t> next_step_{1};
   std::atomic<bool> closed_{false};
+  std::atomic<int> in_call_{0};        // CallScopes
+  std::atomic<uint64_t> prepares_{0};  // signatures that Prepare has begun to prepare
 
   Mutex build_mu_;  // held while a signature is prepared
   SignatureBuilder builder_ COHORT_GUARDED_BY(build_mu_);
@@ -96,11 +121,11 @@ class Master {
   int64_t version_before_growths_ COHORT_GUARDED_BY(build_mu_) = -1;
   int64_t built_version_ COHORT_GUARDED_BY(build_mu_) = -1;  // version of the graph at the latest preparation
 
-  Mutex mu_;
+  mutable Mutex mu_;
   std::unordered_multimap<size_t, std::unique_ptr<const PreparedSignature>> prepared_ COHORT_GUARDED_BY(mu_);
   CondVar started_;
   std::multiset<std::thread::id> starting_ COHORT_GUARDED_BY(mu_);  // the threads of all StartScopes
-  StepWatch watch_;                                                 // checks the time limits of the steps of StartStep
+  mutable StepWatch watch_;                                         // checks the time limits of the steps of StartStep
   ProgressWatch progress_;                                          // fails the steps that make no progress
 };
 

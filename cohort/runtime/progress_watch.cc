@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds kLongestAnswer{5000};
 constexpr std::chrono::milliseconds kShortestAnswerWithStacks{4000};
 // How long the parts of a failed step have for their end.
 constexpr std::chrono::seconds kEndTime{1};
+constexpr char kHungKernel[] = "a kernel of a step that was given up does not return";
 
 std::vector<StepReport> Ask(const std::vector<StepCall::PartAtWork>& parts, int64_t step, bool with_stacks,
                             std::chrono::milliseconds limit) {
@@ -163,7 +164,7 @@ void ProgressWatch::LookAtCall(const std::shared_ptr<StepCall>& call, Track* tra
   if (track->failed_at != Clock::time_point()) {
     if (Clock::now() - track->failed_at < kEndTime) return;
     track->abandoned = true;
-    call->KeepUntilFreed(std::make_shared<HungKernel>());
+    call->KeepUntilFreed(std::make_shared<HungThread>(kHungKernel));
     LogError("session", "a kernel of this process does not return; its run ends without it: ", track->why.message());
     return call->Abandon(track->why);
   }
@@ -192,7 +193,7 @@ void ProgressWatch::LookAtInline(const std::shared_ptr<Executable>& executable, 
   track->why = Status(Code::kDeadlineExceeded, StrCat(LateText(step.step, *track), Describe({report})));
   LogError("session",
            "the thread that called Run does not return from a kernel; Run fails when it does: ", track->why.message());
-  track->hung = std::make_shared<HungKernel>();
+  track->hung = std::make_shared<HungThread>(kHungKernel);
   executable->CancelStep(step.step, track->why);
 }
 

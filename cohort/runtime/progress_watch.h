@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/core/mutex.h"
-#include "cohort/core/process/hung_kernel.h"
+#include "cohort/core/process/hung_thread.h"
 #include "cohort/runtime/step_call.h"
 
 namespace cohort {
@@ -64,7 +64,7 @@ class ProgressWatch {
     Clock::time_point failed_at;  // when the watch has failed it; time_point(): it has not
     Status why;
     bool abandoned = false;
-    std::shared_ptr<HungKernel> hung;  // set if the thread that called Run does not return
+    std::shared_ptr<HungThread> hung;  // set if the thread that called Run does not return
   };
   using Tracks = std::map<int64_t, Track>;  // by the number of the step
 

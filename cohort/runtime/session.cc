@@ -10,6 +10,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/execution/step_trace.h"
 #include "cohort/runtime/master.h"
+#include "cohort/runtime/program_activity.h"
 
 namespace cohort {
 
@@ -35,6 +36,12 @@ RunResults ResultsOf(std::vector<Tensor> values, const std::shared_ptr<const std
   return results;
 }
 
+// Makes the master. It may have to wait for a task.
+std::unique_ptr<Master> MakeMaster(const Graph& graph, const std::string& target, const SessionConfig& config) {
+  const ProgramActivity::Call call;
+  return std::make_unique<Master>(graph, target, config);
+}
+
 }  // namespace
 
 const RunMetadata& RunResults::run_metadata() const {
@@ -58,7 +65,7 @@ RunResults Callable::operator()(const std::vector<Tensor>& feeds) const {
 }
 
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
-    : master_(std::make_unique<Master>(graph, target, config)) {
+    : master_(MakeMaster(graph, target, config)) {
   ApplyLineBuffering();
   WarnOfFieldsWithoutEffect(config);
 }

@@ -45,6 +45,8 @@ class StepCall : public std::enable_shared_from_this<StepCall> {
   // Returns the time of the next check, or time_point::max() if the step has ended or no check is due any more.
   Clock::time_point LookAtClock(Clock::time_point now) COHORT_EXCLUDES(mu_);
   int64_t number() const { return step_; }
+  // Returns whether the task repeats the step by itself (StepStart::repeat), so that nobody waits for its end.
+  bool repeats() const { return start_of_parts_.repeat; }
   // A part that has not ended.
   struct PartAtWork {
     std::shared_ptr<TaskClient> task;

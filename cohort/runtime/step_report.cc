@@ -39,6 +39,7 @@ std::string DescribeOne(const StepReport& report) {
     doing = "waits for a thread";
   }
   std::string text = StrCat(report.task, " ", doing);
+  if (!report.hang.empty()) text += StrCat(", and hangs: ", report.hang);
   if (!report.stacks.empty()) text += StrCat("; its stack:\n", report.stacks);
   while (text.ends_with('\n')) text.pop_back();
   return text;

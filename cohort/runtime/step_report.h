@@ -21,7 +21,11 @@ struct StepReport {
   // If the step is known and does nothing: what threads of the task do for other steps. If the question was about no
   // step: all that the task does.
   std::vector<RunningOperation> others;
-  std::string stacks;  // if they were asked for: of the threads that may be the reason (see StacksFor)
+  // Why the task hangs (HungThread::DescribeAll), or "" if it does not. Only the answer to a question about no step has
+  // it.
+  std::string hang;
+  bool launcher_ends_it = false;  // a launcher ends the task if it hangs
+  std::string stacks;             // if they were asked for: of the threads that may be the reason (see StacksFor)
 };
 
 // Returns whether the step of these reports only waits for what other steps do, or for a collective, which has a limit

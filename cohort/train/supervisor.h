@@ -60,7 +60,7 @@ struct COHORT_EXPORT SupervisorOptions {
   std::chrono::milliseconds stop_grace = std::chrono::minutes(2);  // longest wait until the services have ended
   std::string checkpoint_basename = "model.ckpt";
   // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in
-  // a row end the training. At least 1.
+  // a row end the training; those of one second count once. At least 1.
   int max_save_failures = 5;
   // false: start from the initial values even if logdir has checkpoints. The old checkpoints stay as they are. New
   // checkpoints are added, and the state file then lists only the new checkpoints.

@@ -4,7 +4,9 @@
 //   serving TARGET pid PID
 //   ready                         when the session is there and the model has its values
 //   started N                     before its N-th step, with --say_starts=1
-//   acked N G                     after its N-th acknowledged step; the loss was fetched, G = global_step or -1
+//   acked N G                     after its N-th acknowledged step, with --ack_every=K after each K-th one; the loss
+//   was
+//                                 fetched, G = global_step or -1
 //   failed MS CODE: MESSAGE       for a step (or session) that failed, MS ms after it was started
 //   end N
 //
@@ -104,7 +106,8 @@ class Worker {
     session.Run(feeds, {model_.loss}, {model_.train});
     int64_t step = -1;
     if (flags_.Integer("read_step", 0) != 0) step = session.Run(model_.global_step.value()).scalar<int64_t>();
-    std::printf("acked %ld %ld\n", static_cast<long>(++acknowledged_), static_cast<long>(step));
+    if (++acknowledged_ % flags_.Integer("ack_every", 1) != 0) return;
+    std::printf("acked %ld %ld\n", static_cast<long>(acknowledged_), static_cast<long>(step));
   }
 
   const Flags& flags_;

@@ -25,32 +25,32 @@ constexpr int kWorkers = 3;
 // after the silence limit of 4.5 s.
 constexpr int kLimitMs = 5000;
 
-// A case has vectors of one message, or of many.
+// A case has vectors of one message, or of many. NCCL is the fake one, on a fake card for each worker.
 struct Case {
   int64_t count;
-  bool gloo = false;
+  std::string library = "";  // "gloo", "nccl"
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& one) {
-  return out << one.count << "_elements" << (one.gloo ? "_by_gloo" : "");
+  return out << one.count << "_elements" << (one.library.empty() ? "" : "_by_") << one.library;
 }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases = {{1000}, {1'000'000}};
-  if (collective::IsBuilt(collective::Algorithm::kGloo)) cases.insert(cases.end(), {{1000, true}, {1'000'000, true}});
+  if (collective::IsBuilt(collective::Algorithm::kGloo))
+    cases.insert(cases.end(), {{1000, "gloo"}, {1'000'000, "gloo"}});
+  cases.insert(cases.end(), {{1000, "nccl"}, {1'000'000, "nccl"}});
   return cases;
 }
 
-class CollectiveChaos : public ::testing::TestWithParam<Case> {
+// The workers. Their processes end with it.
+class CollectiveWorkers {
  protected:
-  CollectiveChaos() : cluster_({{"worker", kWorkers}}, {COLLECTIVE_TASK}) { UseTestToken(); }
-
-  static Arguments Flags(Arguments more = {}) {
-    more.push_back(StrCat("--count=", GetParam().count));
-    if (GetParam().gloo) more.push_back("--gloo=1");
-    more.push_back(StrCat("--silence_ms=", ServerOptions().silence_limit.count()));  // the default
-    return more;
+  explicit CollectiveWorkers(const std::string& program) : cluster_({{"worker", kWorkers}}, {program}) {
+    UseTestToken();
+    setenv("COHORT_FAKE_CARDS", StrCat(kWorkers).c_str(), 1);  // for all processes that the test starts
   }
+
   void ExpectProgress(int steps) {
     for (int w = 0; w < kWorkers; ++w) ASSERT_TRUE(cluster_.WaitForLines("worker", w, "acked", steps)) << Said();
   }
@@ -65,6 +65,13 @@ class CollectiveChaos : public ::testing::TestWithParam<Case> {
     EXPECT_LT(ms, kLimitMs) << Said();
     return line.str();
   }
+  static Arguments FlagsOf(const Case& one, Arguments more) {
+    more.push_back(StrCat("--count=", one.count));
+    if (one.library == "gloo") more.emplace_back("--gloo=1");
+    if (one.library == "nccl") more.push_back(StrCat("--gpus=", kWorkers));
+    more.push_back(StrCat("--silence_ms=", ServerOptions().silence_limit.count()));  // the default
+    return more;
+  }
   static auto NamesMember(int worker) {
     return AllOf(HasSubstr(StrCat("rank ", worker)), HasSubstr(ProcessCluster::FullName("worker", worker)));
   }
@@ -73,6 +80,13 @@ class CollectiveChaos : public ::testing::TestWithParam<Case> {
   }
 
   ProcessCluster cluster_;
+};
+
+class CollectiveChaos : public CollectiveWorkers, public ::testing::TestWithParam<Case> {
+ protected:
+  CollectiveChaos()
+      : CollectiveWorkers(GetParam().library == "nccl" ? COLLECTIVE_TASK_ON_FAKE_CARDS : COLLECTIVE_TASK) {}
+  static Arguments Flags(Arguments more = {}) { return FlagsOf(GetParam(), std::move(more)); }
 };
 
 TEST_P(CollectiveChaos, AMemberThatIsKilled) {
@@ -95,10 +109,13 @@ TEST_P(CollectiveChaos, AMemberThatIsFrozen) {
   cluster_.StartAll(Flags());
   ExpectProgress(5);
   cluster_.Freeze("worker", 1);
+  // If it was inside of NCCL, the others have asked it how far it is.
+  const auto silent = AllOf(HasSubstr("Unavailable"), HasSubstr("no byte for "));
+  const auto does_not_answer = AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("does not answer"));
+  const ::testing::Matcher<std::string> seen =
+      GetParam().library == "nccl" ? ::testing::Matcher<std::string>(AnyOf(silent, does_not_answer)) : silent;
   for (const int w : {0, 2}) {
-    EXPECT_THAT(Failure(w), AllOf(HasSubstr("Unavailable"), HasSubstr("no byte for "), NamesMember(1),
-                                  NamesCollective(), HasSubstr("round ")))
-        << Said();
+    EXPECT_THAT(Failure(w), AllOf(seen, NamesMember(1), NamesCollective(), HasSubstr("round "))) << Said();
   }
   cluster_.Thaw("worker", 1);
   Failure(1);
@@ -160,6 +177,112 @@ TEST_P(CollectiveChaos, AMemberThatIsRestartedIsTold) {
   for (const int w : {0, 1}) EXPECT_THAT(Failure(w), NamesMember(2)) << Said();
   cluster_.Start("worker", 2, Flags());
   EXPECT_THAT(Failure(2), AllOf(NamesMember(2), HasSubstr("group 1, generation 1"))) << Said();
+}
+
+// Faults while a member is inside of NCCL. Process 0 has the hub of the fake library.
+class NcclChaos : public CollectiveWorkers, public ::testing::Test {
+ protected:
+  static constexpr int kVictim = 1;
+  NcclChaos() : CollectiveWorkers(COLLECTIVE_TASK_ON_FAKE_CARDS) {}
+
+  // Starts the workers. `faults` has what goes wrong inside of NCCL (process_nccl.h), by worker.
+  void Start(const std::map<int, std::string>& faults, const Arguments& more = {}, int cards = kWorkers) {
+    for (int w = 0; w < kWorkers; ++w) {
+      ProcessCluster::Surroundings surroundings;
+      surroundings.environment.push_back(StrCat("COHORT_FAKE_CARDS=", cards));
+      if (const auto found = faults.find(w); found != faults.end()) {
+        surroundings.environment.push_back("COHORT_FAKE_NCCL_FAULT=" + found->second);
+      }
+      cluster_.Start("worker", w, FlagsOf({1000, "nccl"}, more), surroundings);
+    }
+  }
+  // Expects that all workers train, and that each says `why` once.
+  void ExpectWithoutNccl(const ::testing::Matcher<std::string>& why) {
+    for (int w = 0; w < kWorkers; ++w) {
+      EXPECT_EQ(cluster_.task("worker", w).Wait(), 0) << Said();
+      const std::string err = cluster_.task("worker", w).err();
+      EXPECT_THAT(err, why);
+      const std::string outcome = "go through host memory";
+      const size_t first = err.find(outcome);
+      ASSERT_NE(first, std::string::npos);
+      EXPECT_EQ(err.find(outcome, first + 1), std::string::npos) << err;
+    }
+  }
+  void AwaitHang(int worker) { ASSERT_TRUE(cluster_.WaitForLines("worker", worker, "nccl hangs", 1)) << Said(); }
+  // The last line of a process that could not stop NCCL.
+  static auto SaysWhyItEnds() { return HasSubstr("expected that NCCL's communicators are aborted within 5 s"); }
+};
+
+TEST_F(NcclChaos, AMemberThatIsKilledInsideACollective) {
+  Start({{kVictim, "kernel:7"}});
+  AwaitHang(kVictim);
+  cluster_.Kill("worker", kVictim);
+  for (const int w : {0, 2}) {
+    EXPECT_THAT(Failure(w), AllOf(HasSubstr("Unavailable"), NamesMember(kVictim), NamesCollective())) << Said();
+  }
+}
+
+// It does not answer, which is noticed before it has been silent for too long.
+TEST_F(NcclChaos, AMemberThatIsFrozenInsideACollective) {
+  Start({{kVictim, "kernel:7"}});
+  AwaitHang(kVictim);
+  cluster_.Freeze("worker", kVictim);
+  for (const int w : {0, 2}) {
+    EXPECT_THAT(Failure(w), AllOf(NamesMember(kVictim), NamesCollective(),
+                                  AnyOf(HasSubstr("does not answer"), HasSubstr("no byte for "))))
+        << Said();
+  }
+  cluster_.Thaw("worker", kVictim);
+}
+
+// The processes see one card, as on a machine with one.
+TEST_F(NcclChaos, ProcessesOnOneCardReduceThroughTheHost) {
+  Start({}, {"--steps=5"}, /*cards=*/1);
+  ExpectWithoutNccl(AllOf(HasSubstr("share a physical device"), HasSubstr("which NCCL refuses")));
+}
+
+TEST_F(NcclChaos, AutoDoesWithoutAnNcclThatOneMemberLacks) {
+  Start({{kVictim, "absent:1"}}, {"--steps=5"});
+  ExpectWithoutNccl(AllOf(NamesMember(kVictim), HasSubstr("NCCL cannot be used at rank 1"),
+                          HasSubstr("/no/folder/of/nccl/libnccl-of-nobody.so.2")));
+}
+
+TEST_F(NcclChaos, AnNcclThatWasChosenByNameAndIsAbsentIsAnError) {
+  Start({{kVictim, "absent:1"}}, {"--nccl=1"});
+  for (int w = 0; w < kWorkers; ++w) {
+    EXPECT_THAT(Failure(w),
+                AllOf(NamesMember(kVictim), HasSubstr("NCCL cannot be used at rank 1"),
+                      HasSubstr("/no/folder/of/nccl/libnccl-of-nobody.so.2"), HasSubstr("AUTO does not need it")))
+        << Said();
+  }
+}
+
+TEST_F(NcclChaos, AMemberThatCannotConnect) {
+  Start({{kVictim, "init:1"}});
+  for (int w = 0; w < kWorkers; ++w) {
+    EXPECT_THAT(Failure(w), AllOf(NamesMember(kVictim), HasSubstr("invalid usage (fake)"))) << Said();
+  }
+}
+
+// The thread that is inside of the call cannot be stopped. So its process ends; the others go on.
+TEST_F(NcclChaos, AMemberWhoseCallDoesNotReturnEnds) {
+  Start({{kVictim, "call:7"}});
+  AwaitHang(kVictim);
+  for (const int w : {0, 2}) {
+    EXPECT_THAT(Failure(w), AllOf(NamesMember(kVictim), NamesCollective(), HasSubstr("is in a call of NCCL")))
+        << Said();
+  }
+  EXPECT_EQ(cluster_.task("worker", kVictim).Wait(), 1) << Said();
+  EXPECT_THAT(cluster_.task("worker", kVictim).err(), AllOf(SaysWhyItEnds(), NamesMember(kVictim)));
+}
+
+TEST_F(NcclChaos, AMemberWhoseAbortDoesNotReturnEndsWithTheSuspectsName) {
+  Start({{0, "abort:7"}});
+  AwaitHang(0);
+  cluster_.Kill("worker", kVictim);
+  EXPECT_THAT(Failure(2), AllOf(HasSubstr("Unavailable"), NamesMember(kVictim), NamesCollective())) << Said();
+  EXPECT_EQ(cluster_.task("worker", 0).Wait(), 1) << Said();
+  EXPECT_THAT(cluster_.task("worker", 0).err(), AllOf(SaysWhyItEnds(), NamesMember(kVictim)));
 }
 
 // There are two hosts of two processes each, by the names that the processes give, with `devices` members in each

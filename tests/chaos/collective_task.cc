@@ -11,7 +11,8 @@
 //   --steps (0: no end)  --count (elements of the large vector)  --pause_ms (between steps)
 //   --odd_step (in this step the large vector has one element more)  --silence_ms  --timeout_ms (of a collective)
 //   --large_only (1: this worker's graph lacks the small vector)
-//   --gloo (1: use Gloo)  --devices (of each worker)
+//   --gloo, --nccl (1: use this library)  --devices (of each worker)
+//   --gpus (workers; each one's device is the GPU of its own number, so that no two share a card)
 //   --host (the program joins the group, as on this host; 0: the ops of the graph join it, on the real host)
 #include <unistd.h>
 
@@ -65,30 +66,41 @@ Tensor Ones(int64_t count) {
   return ones;
 }
 
+// The devices of a worker: the first few CPUs, or one GPU.
+std::vector<std::string> DevicesOf(int task, const Flags& flags) {
+  if (Get(flags, "gpus", 0) > 0) return {StrCat("/device:GPU:", task)};
+  std::vector<std::string> devices;
+  for (int64_t i = 0; i < Get(flags, "devices", 1); ++i) devices.push_back(StrCat("/device:CPU:", i));
+  return devices;
+}
+
 struct Program {
   Graph graph;
   Output large, small;
   std::vector<Output> sums;
 
-  Program(int task, int64_t devices, ops::CollectiveKeys keys, bool large_only) {
+  Program(int task, const Flags& flags, ops::CollectiveKeys keys) {
+    const bool large_only = Get(flags, "large_only", 0) != 0;
     const DeviceScope worker(graph, StrCat("/job:worker/task:", task));
     large = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     small = ops::Placeholder(graph, DType::kFloat32, Shape{-1});
     for (const auto& [value, name] : {std::pair{large, "gradients/large"}, {small, "gradients/small"}}) {
       if (large_only && value.node == small.node) continue;
       keys.instance_key = ops::NextInstanceKey(graph);
-      for (int64_t i = 0; i < devices; ++i) {
-        const DeviceScope device(graph, StrCat("/device:CPU:", i));
+      for (const std::string& name_of_device : DevicesOf(task, flags)) {
+        const DeviceScope device(graph, name_of_device);
         sums.push_back(ops::CollectiveReduce(value, keys, "Add", "Id", name));
       }
     }
   }
 };
 
-std::vector<std::string> Members(const ClusterSpec& cluster, int64_t devices) {
+std::vector<std::string> Members(const ClusterSpec& cluster, const Flags& flags) {
   std::vector<std::string> members;
   for (const int index : cluster.task_indices("worker")) {
-    for (int64_t i = 0; i < devices; ++i) members.push_back(StrCat("/job:worker/task:", index, "/device:CPU:", i));
+    for (const std::string& device : DevicesOf(index, flags)) {
+      members.push_back(StrCat("/job:worker/task:", index, device));
+    }
   }
   return members;
 }
@@ -119,14 +131,15 @@ void Run(const Flags& flags) {
   options.silence_limit = std::chrono::milliseconds(Get(flags, "silence_ms", 60'000));
   options.heartbeat_interval = std::min(options.silence_limit / 5, std::chrono::milliseconds(1000));
   options.config.intra_op_parallelism_threads = 1;
-  const int64_t devices = Get(flags, "devices", 1);
-  options.config.device_count["CPU"] = static_cast<int>(devices);
+  options.config.device_count["CPU"] = static_cast<int>(Get(flags, "devices", 1));
+  if (const int64_t gpus = Get(flags, "gpus", 0); gpus > 0) options.config.device_count["GPU"] = static_cast<int>(gpus);
   Server server(resolver.cluster_spec(), resolver.task_type().value_or(""), resolver.task_id().value_or(-1), options);
   std::printf("serving %s pid %d\n", server.Target().c_str(), static_cast<int>(getpid()));
-  const std::vector<std::string> members = Members(server.cluster(), devices);
+  const std::vector<std::string> members = Members(server.cluster(), flags);
   ops::CollectiveKeys keys;
   keys.timeout = std::chrono::milliseconds(Get(flags, "timeout_ms", 0));
   if (Get(flags, "gloo", 0) != 0) keys.communication_hint = "gloo";
+  if (Get(flags, "nccl", 0) != 0) keys.communication_hint = "nccl";
   std::unique_ptr<collective::Group> joined;
   if (const int64_t host = Get(flags, "host", 0); host > 0) {
     joined = Join(server, members, host);
@@ -134,7 +147,7 @@ void Run(const Flags& flags) {
   } else {
     keys.members = members;
   }
-  Program program(server.task(), devices, keys, Get(flags, "large_only", 0) != 0);
+  Program program(server.task(), flags, keys);
   std::printf("ready\n");
   Session session(program.graph, server.Target());
   const int64_t count = Get(flags, "count", 300'000);

@@ -5,9 +5,10 @@
 // in this process, and "end WEIGHTS LOGS" at the end. After HALT_AT batches it prints "halted", and waits until it is
 // killed. At batch SIGNAL_AT, counted over training and validation, it sends SIGTERM to itself. An interrupted training
 // prints "interrupted" instead of its end. FIT_REPLICAS in the environment makes it a mirrored training of one process,
-// and FIT_VALIDATES lets it validate after each epoch. FIT_EPOCHS is the number of epochs (4). With FIT_PAUSE_MS it
-// pauses so long after each batch, and prints "acked N", where N is the number of the step since the training began,
-// instead of "batch N". FIT_HANG_FILE names a file that lets it hang (hang.h).
+// and FIT_VALIDATES lets it validate after each epoch. FIT_OWN_GPU lets a worker see one GPU only, that of its own
+// number. FIT_EPOCHS is the number of epochs (4). With FIT_PAUSE_MS it pauses so long after each batch, and prints
+// "acked N", where N is the number of the step since the training began, instead of "batch N". FIT_HANG_FILE names a
+// file that lets it hang (hang.h).
 #include <signal.h>
 #include <unistd.h>
 
@@ -79,6 +80,10 @@ distribute::StrategyPtr StrategyHere() {
     return distribute::Mirrored();
   }
   if (std::getenv("TF_CONFIG") == nullptr) return nullptr;
+  if (std::getenv("FIT_OWN_GPU") != nullptr) {
+    const auto number = static_cast<size_t>(TFConfigClusterResolver().task_id().value_or(0));
+    config::SetVisibleDevices({config::ListPhysicalDevices("GPU").at(number)}, "GPU");
+  }
   ServerOptions server;
   server.config.intra_op_parallelism_threads = 1;
   return distribute::MultiWorkerMirrored({.replicas_per_worker = 1, .server = server});

@@ -14,12 +14,14 @@
 //      short   100 nodes (TestSleep) that take 30 ms each
 //      send    the node 'large' (TestLarge) makes --elements float32s, which worker 0 fetches
 //      queue   the node 'taken' takes an element from a queue, which comes after --after_ms
-//      reduce  all workers reduce, except --absent, whose main thread calls HangInUserCode
+//      reduce  all workers reduce twice. Between the two, the main thread of --absent calls HangInUserCode; with --once
+//              only if the launcher has not started the task again. The worker --late begins after --after_ms
 //   --steps (1)
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -90,7 +92,7 @@ class Program {
 
   void Run() {
     const std::string what = flags_.Text("what");
-    if (what == "reduce") return Reduce();
+    if (what == "reduce" && server_.job() == "worker") return Reduce();
     if (server_.job() != "worker" || server_.task() != 0) return Serve();
     const Output x = ops::Placeholder(graph_, DType::kFloat32, Shape{}, "x");
     const FeedList feeds = {{x, Tensor::Scalar(1.0f)}};
@@ -160,8 +162,11 @@ class Program {
     const Output sum = ops::CollectiveReduce(x, keys, "Add", "Id", "gradients/dense");
     Session session(graph_, server_.Target());
     const FeedList feeds = {{x, Tensor::Vector<float>({1, 2, 3})}};
+    if (server_.task() == flags_.Integer("late", -1)) std::this_thread::sleep_for(flags_.Ms("after_ms", 0));
     Step(1, [&] { session.Run(feeds, {sum}); });
-    if (server_.task() == flags_.Integer("absent", -1)) HangInUserCode();
+    const char* restarts = std::getenv("COHORT_RESTARTS");
+    const bool again = restarts != nullptr && std::string(restarts) != "0";
+    if (server_.task() == flags_.Integer("absent", -1) && !(again && flags_.Integer("once", 0) == 1)) HangInUserCode();
     Step(2, [&] { session.Run(feeds, {sum}); });
     std::printf("end\n");
   }

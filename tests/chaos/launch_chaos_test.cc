@@ -1,17 +1,29 @@
 // `cohort launch` runs a real training program, and the test kills its tasks from outside.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
+#include <regex>
 #include <sstream>
 #include <thread>
 
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/launched_program.h"
@@ -68,6 +80,17 @@ class LaunchChaosTest : public ::testing::Test {
     EXPECT_EQ(pids.size(), 1u) << program_->err();
     if (pids.size() == 1) kill(pids[0], signal);
     return pids.empty() ? -1 : pids[0];
+  }
+  // Returns the port of the task.
+  int PortOf(const std::string& job, int index) const {
+    const std::string environment = FileText(StrCat("/proc/", Processes(job, index).at(0), "/environ"));
+    std::smatch addresses, port;
+    std::regex_search(environment, addresses, std::regex(StrCat("\"", job, "\":\\[([^\\]]*)\\]")));
+    std::string rest = addresses[1];
+    for (int i = 0; std::regex_search(rest, port, std::regex(":([0-9]+)\"")); ++i, rest = port.suffix()) {
+      if (i == index) return std::stoi(port[1]);
+    }
+    return -1;
   }
   void KillTask(const std::string& job, int index) { SignalTask(job, index, SIGKILL); }
   // Stops the task as soon as its process is there, as a rule before it has a server.
@@ -253,6 +276,151 @@ TEST_F(LaunchChaosTest, AStoppedLauncherDoesNotBlameItsTasks) {
   program_->Signal(SIGTERM);
   EXPECT_EQ(program_->Wait(), 0) << program_->err();
   EXPECT_THAT(program_->err(), ::testing::Not(HasSubstr("has not answered")));
+}
+
+// A process of another user, or of this one, that tries to listen on a port. If it can, it passes on what comes to the
+// port `relay_to`, and back. It runs until the object is destroyed.
+class Thief {
+ public:
+  Thief(uid_t user, int port, int relay_to) {
+    seen_ = static_cast<Seen*>(mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    new (seen_) Seen();
+    pid_ = fork();
+    if (pid_ == 0) Run(user, port, relay_to);
+  }
+  ~Thief() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    munmap(seen_, sizeof(Seen));
+  }
+  int tries() const { return seen_->tries; }
+  bool listens() const { return seen_->listens; }
+  int relayed() const { return seen_->relayed; }
+  bool failed() const { return seen_->failed; }
+
+ private:
+  struct Seen {
+    std::atomic<int> tries{0};
+    std::atomic<bool> listens{false};
+    std::atomic<int> relayed{0};
+    std::atomic<bool> failed{false};  // it could not become another user
+  };
+  static sockaddr_in At(uint32_t host, int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(host);
+    return address;
+  }
+  static int ListenOn(uint32_t host, int port) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    const sockaddr_in address = At(host, port);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 && listen(fd, 64) == 0) return fd;
+    close(fd);
+    return -1;
+  }
+  // Other threads hold locks of the parent: only calls of the system from here on.
+  [[noreturn]] void Run(uid_t user, int port, int relay_to) {
+    if (user != geteuid() &&
+        (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)) {
+      seen_->failed = true;
+      _exit(1);
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int listener = -1;
+    while (listener < 0) {
+      for (const uint32_t host : {INADDR_LOOPBACK, INADDR_ANY}) {
+        if (listener < 0) listener = ListenOn(host, port);
+      }
+      ++seen_->tries;
+      usleep(500);  // sets the rate of the tries; it waits for nothing
+    }
+    seen_->listens = true;
+    for (;;) Relay(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), relay_to);
+  }
+  void Relay(int from, int relay_to) {
+    const int to = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = At(INADDR_LOOPBACK, relay_to);
+    if (connect(to, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+      pollfd sides[2] = {{from, POLLIN, 0}, {to, POLLIN, 0}};
+      bool answered = false;
+      for (bool open = true; open && poll(sides, 2, 2000) > 0;) {
+        for (int i = 0; i < 2; ++i) {
+          if (sides[i].revents == 0) continue;
+          char bytes[4096];
+          const ssize_t got = read(sides[i].fd, bytes, sizeof(bytes));
+          open = got > 0 && send(sides[1 - i].fd, bytes, static_cast<size_t>(got), MSG_NOSIGNAL) == got;
+          answered = answered || (open && i == 1);
+          if (!open) break;
+        }
+      }
+      if (answered) ++seen_->relayed;
+    }
+    close(from);
+    close(to);
+  }
+
+  Seen* seen_;
+  pid_t pid_ = -1;
+};
+
+bool WaitUntil(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
+  while (!condition() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // what another process does cannot wake this one
+  }
+  return condition();
+}
+
+// The thief wants the port from before the kill until the ps is there again, and would be the ps to the others.
+TEST_F(LaunchChaosTest, AnotherUserCannotTakeThePortOfAKilledParameterServer) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kNobody = 65534;
+  Launch({"--restart=5"}, {"--max_steps=100000000", "--save_model_secs=0.2"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 10)) << program_->err();
+  {
+    const Thief thief(kNobody, PortOf("ps", 0), PortOf("worker", 1));
+    ASSERT_TRUE(WaitUntil([&] { return thief.tries() > 10; }));
+    KillTask("ps", 0);
+    ASSERT_TRUE(program_->WaitForText("starting it again in")) << program_->err();
+    const int tries = thief.tries();
+    ASSERT_TRUE(program_->WaitForText("step: ", 30)) << program_->err();
+    EXPECT_GT(thief.tries(), tries);
+    EXPECT_FALSE(thief.listens());
+    EXPECT_FALSE(thief.failed());
+  }
+  {  // the test can tell
+    const Thief thief(kNobody, PickUnusedPort(), PortOf("worker", 1));
+    EXPECT_TRUE(WaitUntil([&] { return thief.listens(); }));
+  }
+  program_->Signal(SIGTERM);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), ::testing::Not(HasSubstr("in use")));
+  EXPECT_TRUE(Processes().empty());
+}
+
+// This thief is of the same user, so it gets the port. It passes on the handshakes of the others to a worker, which is
+// not the task that they want. Nobody takes it for the ps, and training goes on when it has gone.
+TEST_F(LaunchChaosTest, ARelayToAnotherTaskIsRefused) {
+  Launch({"--restart=50"}, {"--max_steps=100000000", "--save_model_secs=0.2"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 10)) << program_->err();
+  const int port = PortOf("worker", 1);
+  {
+    const Thief thief(geteuid(), PortOf("ps", 0), port);
+    ASSERT_TRUE(WaitUntil([&] { return thief.listens(); }));
+    KillTask("ps", 0);
+    EXPECT_TRUE(WaitUntil([&] { return thief.relayed() >= 3; })) << program_->err();
+  }
+  const int steps = static_cast<int>(NumbersAfter(program_->out(), "step: ").size());
+  ASSERT_TRUE(program_->WaitForText("step: ", steps + 20)) << program_->err();
+  program_->Signal(SIGTERM);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), HasSubstr(StrCat("expected /job:ps/replica:0/task:0 at 127.0.0.1:", port,
+                                                "; there is /job:worker/replica:0/task:1")));
+  EXPECT_TRUE(Processes().empty());
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <regex>
 
+#include "cohort/cluster/testing/http_client.h"
 #include "cohort/core/str_cat.h"
 #include "tests/chaos/process_cluster.h"
 #include "tests/chaos/tcp_proxy.h"
@@ -88,6 +90,41 @@ TEST_F(ProgressTest, AMemberOfACollectiveHangs) {
                                HasSubstr("HangInUserCode")));
 }
 
+// Worker 0 has failed and is started again. Worker 1 still runs, and never comes to the new group.
+TEST_F(ProgressTest, AMemberThatHangsIsNamedToOneThatJoinsAgain) {
+  Start("1", {"--what=reduce", "--absent=1"});
+  EXPECT_THAT(Failure(), HasSubstr("has made no progress for 1 s"));
+  cluster_.Start("worker", 0, {"--what=reduce"}, {{"COHORT_PROGRESS_LIMIT=1"}, nullptr});
+  EXPECT_THAT(
+      Failure(),
+      AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("generation 1 cannot be formed: rank 1 (" + kWorker1),
+            HasSubstr("has called no session and no collective for more than 1 s"), HasSubstr("HangInUserCode")));
+  EXPECT_THAT(cluster_.task("worker", 1).err(), HasSubstr("a thread of this process hangs"));
+}
+
+// A program may do what it likes before it first comes to a group.
+TEST_F(ProgressTest, AMemberThatComesLateIsWaitedFor) {
+  Start("0.5", {"--what=reduce", "--late=1", "--after_ms=3000"});
+  ExpectEnd();
+}
+
+// The program of one worker hangs between two steps. The other one fails, is started again, and waits for it. Nobody is
+// there to end it but the launcher.
+TEST_F(ProgressTest, TheLauncherReplacesATaskWhoseProgramHangsBetweenTwoSteps) {
+  for (const int absent : {1, 0}) {
+    setenv("COHORT_PROGRESS_LIMIT", "1", 1);
+    LaunchedProgram launcher({COHORT_PROGRAM, "launch", "--workers=2", "--restart=1", "--unhealthy_after=2", "--",
+                              HANG_TASK, "--what=reduce", "--once=1", StrCat("--absent=", absent)});
+    unsetenv("COHORT_PROGRESS_LIMIT");
+    EXPECT_EQ(launcher.Wait(), 0) << launcher.out() << launcher.err();
+    const std::string said = launcher.out() + launcher.err();
+    EXPECT_THAT(said, AllOf(HasSubstr(StrCat("waits for rank ", absent, " (/job:worker/replica:0/task:", absent)),
+                            HasSubstr("has made no progress for 1 s"), HasSubstr("a thread of this process hangs"),
+                            HasSubstr("HangInUserCode"), HasSubstr("has not answered the launcher for "),
+                            HasSubstr("[worker/0] end"), HasSubstr("[worker/1] end")));
+  }
+}
+
 TEST_F(ProgressTest, ATaskPrintsItsStateOnASignal) {
   Start("60", {"--what=hang", "--on=/job:ps/task:0"});
   // A task that is asked before it has installed its handler ends by the signal.
@@ -103,6 +140,27 @@ TEST_F(ProgressTest, ATaskPrintsItsStateOnASignal) {
                           HasSubstr("HangInUserCode"), HasSubstr(" of /job:worker/replica:0/task:0: 1 graphs"),
                           HasSubstr("MiB resident"), HasSubstr("'cohort-net'")));
   EXPECT_THAT(Dump("worker", 0), HasSubstr("state of /job:worker/replica:0/task:0"));
+  LaunchedProgram asks({COHORT_PROGRAM, "status", cluster_.address("worker", 0), "--dump=ps/0", "--timeout=30"});
+  EXPECT_EQ(asks.Wait(), 0) << asks.err();
+  EXPECT_THAT(asks.out(), AllOf(HasSubstr("state of " + kPs), HasSubstr("runs node 'stuck' (TestHang)"),
+                                HasSubstr("HangInUserCode")));
+}
+
+// The kernel runs on the thread that called Run.
+TEST_F(ProgressTest, ATaskThatHangsIsUnhealthy) {
+  LaunchedProgram& task = cluster_.Start("worker", 0, {"--what=hang", "--on=/job:worker/task:0"},
+                                         {{"COHORT_PROGRESS_LIMIT=1", "COHORT_METRICS_PORT=0"}, nullptr});
+  ASSERT_TRUE(task.WaitForText("the thread that called Run does not return")) << cluster_.Describe();
+  const std::string said = task.out() + task.err();
+  std::smatch metrics;
+  ASSERT_TRUE(std::regex_search(said, metrics, std::regex("http://127.0.0.1:([0-9]+)/metrics"))) << said;
+  HttpAnswer health = Fetch(std::stoi(metrics[1]), "/healthz");
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatience);
+       health.code == 200 && std::chrono::steady_clock::now() < end;) {
+    health = Fetch(std::stoi(metrics[1]), "/healthz");  // the log comes a moment before
+  }
+  EXPECT_EQ(health.code, 503);
+  EXPECT_THAT(health.body, HasSubstr("worker 0 hangs: a kernel of a step that was given up does not return"));
 }
 
 // The thread that called Run hangs, so no error can be thrown in the task. The launcher ends it.

@@ -165,6 +165,15 @@ TEST_F(StatusChaosTest, AWorkerThatWaitsInACollective) {
                             "worker 0"))
       << status.out;
   EXPECT_THAT(status.out, ContainsRegex("\n  step [0-9]+: .* no progress for "));
+  // If the task does not answer any more, its line says in which operation it was last known.
+  cluster.Freeze("worker", 0);
+  const Answer frozen = Cohort({"status", cluster.address("worker", 1), "--timeout=3"});
+  EXPECT_EQ(frozen.code, 1);
+  EXPECT_THAT(frozen.FirstLine(),
+              ContainsRegex("^worker 0 has not answered for .*; worker 1 has waited [0-9.]+ s for it in "
+                            "Collective[A-Za-z0-9]* 'gradients/(large|small)'"))
+      << frozen.out;
+  cluster.Thaw("worker", 0);
 }
 
 TEST_F(StatusChaosTest, TheDumpOfATask) {

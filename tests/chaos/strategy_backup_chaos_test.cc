@@ -21,6 +21,7 @@ constexpr int kWorkers = 3;
 
 class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
  protected:
+  explicit StrategyBackupChaos(const std::string& program = FIT_TASK) : cluster_({{"worker", kWorkers}}, {program}) {}
   void SetUp() override {
     UseTestToken();
     std::filesystem::create_directories(folder_ / "rows");
@@ -42,7 +43,7 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
   }
   // Starts all workers. Returns the line that they print at their end, which is the same for each.
   std::string Run(const std::string& backup_dir, int save_every) {
-    for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Command(backup_dir, save_every));
+    for (int w = 0; w < kWorkers; ++w) cluster_.Start("worker", w, Command(backup_dir, save_every), surroundings_);
     std::string end;
     for (int w = 0; w < kWorkers; ++w) {
       EXPECT_EQ(cluster_.task("worker", w).Wait(), 0) << cluster_.Describe();
@@ -75,7 +76,8 @@ class StrategyBackupChaos : public ::testing::TestWithParam<std::string> {
   }
 
   const TempFolder folder_;
-  ProcessCluster cluster_{{{"worker", kWorkers}}, {FIT_TASK}};
+  ProcessCluster::Surroundings surroundings_;  // of all workers
+  ProcessCluster cluster_;
 };
 
 // The training is saved after each batch, after several batches (so that some run twice), or after each epoch.
@@ -133,6 +135,37 @@ TEST_P(StrategyBackupChaos, SigtermToOneWorkerInterruptsAll) {
   }
 }
 
+// Each worker has a fake card of its own, and they reduce by the fake NCCL (process_nccl.h).
+class GpuBackupChaos : public StrategyBackupChaos {
+ protected:
+  GpuBackupChaos() : StrategyBackupChaos(FIT_TASK_ON_FAKE_CARDS) {
+    surroundings_.environment = {StrCat("COHORT_FAKE_CARDS=", kWorkers), "FIT_OWN_GPU=1"};
+  }
+};
+
+// A worker is inside of NCCL, where the others wait for it, when it is killed. New processes go on from the backup with
+// a new identifier of NCCL.
+TEST_P(GpuBackupChaos, AWorkerIsKilledInsideOfNccl) {
+  const std::string expected = Undisturbed();
+  EXPECT_THAT(cluster_.task("worker", 0).err(), HasSubstr(StrCat("connects ", kWorkers, " members")));
+  for (const int victim : {1, 0}) {  // process 0 has the hub of the fake
+    for (int w = 0; w < kWorkers; ++w) {
+      ProcessCluster::Surroundings surroundings = surroundings_;
+      if (w == victim) surroundings.environment.push_back("COHORT_FAKE_NCCL_FAULT=kernel:30");
+      cluster_.Start("worker", w, Command(Backups(), 1), surroundings);
+    }
+    ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "nccl hangs", 1)) << cluster_.Describe();
+    EXPECT_GT(cluster_.CountLines("worker", victim, "batch "), 0) << cluster_.Describe();
+    cluster_.Kill("worker", victim);
+    ExpectOthersEnd(victim);
+    ASSERT_TRUE(std::filesystem::exists(Backups() + "/latest.weights.h5"));
+  }
+  EXPECT_EQ(Run(Backups(), 1), expected);
+  EXPECT_TRUE(std::filesystem::is_empty(Backups())) << "it is deleted at the end";
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, GpuBackupChaos, ::testing::Values("tensors"),
+                         [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(Data, StrategyBackupChaos, ::testing::Values("tensors", "dataset", "csv"),
                          [](const auto& info) { return info.param; });
 

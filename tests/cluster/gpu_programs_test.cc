@@ -95,9 +95,10 @@ TEST_F(Guide004MachinesWithGpusTest, TwoMachinesTrainTogether) {
                                       &StartWorker("172.17.0.3", "two_machine_worker02")};
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(workers[i]->Wait(), 0) << Output();
-    EXPECT_THAT(workers[i]->err(), AllOf(HasSubstr("num_workers = 2, local_devices = ('/job:worker/replica:0/task:" +
-                                                   std::to_string(i) + "/device:GPU:0',)"),
-                                         HasSubstr("physical GPU (device: 0, name: ")));
+    EXPECT_THAT(workers[i]->err(),
+                AllOf(HasSubstr("num_workers = 2, local_devices = ('/job:worker/replica:0/task:" + std::to_string(i) +
+                                "/device:GPU:0',)"),
+                      HasSubstr("physical GPU (device: 0, name: "), HasSubstr("NCCL 2.28.7 connects 2 members")));
     EXPECT_THAT(workers[i]->out(), HasSubstr("Epoch 2/2"));
   }
 }

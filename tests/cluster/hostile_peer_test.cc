@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -102,8 +103,9 @@ class HostilePeerTest : public ::testing::TestWithParam<std::string> {
   static ExecutableSpec Echo(int32_t id, int64_t arg = 0, int64_t ret = 0) {
     ExecutableSpec spec = Spec(id);
     Graph& g = *spec.partitions[0].graph;
-    const Output fed = g.Op("_Arg").Attr("T", DType::kFloat32).Attr("index", arg).Finish1();
-    g.Op("_Retval").Input(fed).Attr("index", ret).Finish();
+    const Output fed = g.Op("_Arg").Attr("T", DType::kFloat32).Attr("index", 0).Finish1();
+    fed.node->SetAttr("index", arg);  // a graph that checks nothing
+    g.Op("_Retval").Input(fed).Attr("index", 0).Finish()->SetAttr("index", ret);
     spec.num_args = 1;
     spec.num_rets = 1;
     return spec;
@@ -132,11 +134,24 @@ TEST_P(HostilePeerTest, AClientThatOnlyAsksForTheStatusRunsNoGraph) {
 
 TEST_P(HostilePeerTest, IndicesOfArgumentsAndResultsAreChecked) {
   const auto peer = Client();
-  const Status arg = peer->Register(Echo(1, int64_t{1} << 33, 0));
-  EXPECT_EQ(arg.code(), Code::kInvalidArgument) << arg.ToString();
-  EXPECT_THAT(arg.message(), HasSubstr("8589934592"));
-  const Status ret = peer->Register(Echo(2, 0, int64_t{1} << 33));
-  EXPECT_EQ(ret.code(), Code::kInvalidArgument) << ret.ToString();
+  int32_t id = 0;
+  for (const int64_t index : {int64_t{1}, int64_t{1} << 32, int64_t{1} << 33, std::numeric_limits<int64_t>::max()}) {
+    SCOPED_TRACE(index);
+    for (const ExecutableSpec& spec : {Echo(++id, index, 0), Echo(++id, 0, index)}) {
+      const Status registered = peer->Register(spec);
+      EXPECT_EQ(registered.code(), Code::kInvalidArgument) << registered.ToString();
+      EXPECT_THAT(registered.message(), HasSubstr(StrCat("got ", index)));
+    }
+  }
+  // No graph has a negative index, so the message cannot be read.
+  for (const int64_t index : {int64_t{-1}, -(int64_t{1} << 33), std::numeric_limits<int64_t>::min()}) {
+    SCOPED_TRACE(index);
+    for (const ExecutableSpec& spec : {Echo(++id, index, 0), Echo(++id, 0, index)}) {
+      const auto negative = Client();
+      negative->Send(EncodeRegister(1, spec));
+      EXPECT_FALSE(negative->WhyClosed().ok());
+    }
+  }
   EXPECT_EQ(node_->local_task()->num_executables(), 0u);
   ExpectServes(*peer);
 }

@@ -145,6 +145,25 @@ TEST_F(LaunchKilledTest, SignalsEndAll) {
   }
 }
 
+// The chief and the other worker may still save what lies on the parameter server. So they get the signal before it,
+// and end first, each in its own time.
+TEST_F(LaunchTest, AParameterServerGetsSigtermAfterTheWorkersHaveEnded) {
+  // Each task writes to one file when it gets the signal and when it ends. The builtin `wait` ends with a signal.
+  const std::string log = File("log");
+  LaunchedProgram program(Shell({"--ps=1", "--workers=2", "--kill_after=600"},
+                                "is ps 0 && name=ps; is worker 0 && name=chief; is worker 1 && name=worker; "
+                                "trap 'echo $name got it >> " +
+                                    log + "; sleep 0.3; echo $name ends >> " + log +
+                                    "; exit 0' TERM; sleep 600 & echo ready; while true; do wait; done"));
+  ASSERT_TRUE(program.WaitForText("ready", 3)) << program.err();
+  program.Signal(SIGTERM);
+  EXPECT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_THAT(program.err(), HasSubstr("got SIGTERM; sending SIGTERM to worker/0, then to worker/1, ps/0"));
+  std::ifstream lines(log);
+  const std::string text((std::istreambuf_iterator<char>(lines)), {});
+  EXPECT_EQ(text, "chief got it\nchief ends\nworker got it\nworker ends\nps got it\nps ends\n");
+}
+
 TEST_F(LaunchKilledTest, ASecondSignalKills) {
   Start({"--kill_after=600"}, "trap '' TERM; ");
   program_->Signal(SIGTERM);

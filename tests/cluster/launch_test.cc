@@ -129,8 +129,7 @@ TEST_F(LaunchTest, AFailedTaskIsStartedAgainAsItself) {
           "worker/1 \\(pid [0-9]+\\) exited with code 9 after [0-9.]+ s; starting it again in 0.1 s \\(1 of 2\\)"));
   EXPECT_THAT(
       program.err(),
-      ContainsRegex(
-          "was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again in 0.[12] s \\(2 of 2\\)"));
+      ContainsRegex("was killed by signal 6 \\(Aborted.*\\) after [0-9.]+ s; starting it again in 0.2 s \\(2 of 2\\)"));
   EXPECT_EQ(SortedLines(program.err()).size(), 2u) << program.err();
   const std::vector<std::string> lives = SortedLines(program.out());
   ASSERT_EQ(lives.size(), 3u);
@@ -203,6 +202,15 @@ TEST_F(LaunchTest, WrongCommandLinesEndWithTwo) {
     EXPECT_THAT(program.out(), IsEmpty());
     EXPECT_THAT(program.err(), HasSubstr("cohort"));
   }
+}
+
+TEST_F(LaunchTest, TheNearestCommandAndFlagAreNamed) {
+  LaunchedProgram command({COHORT_PROGRAM, "lunch"});
+  EXPECT_EQ(command.Wait(), 2);
+  EXPECT_THAT(command.err(), HasSubstr("there is no command 'lunch'; did you mean launch?"));
+  LaunchedProgram flag({COHORT_PROGRAM, "launch", "--wrkers=2", "--", "true"});
+  EXPECT_EQ(flag.Wait(), 2);
+  EXPECT_THAT(flag.err(), HasSubstr("--wrkers=2; did you mean --workers?"));
 }
 
 TEST_F(LaunchTest, HelpAndVersion) {

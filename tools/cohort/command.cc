@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "cohort/core/nearest_names.h"
+
 namespace cohort::tools {
 
 Arguments SplitArguments(const std::vector<std::string>& words) {
@@ -27,6 +29,22 @@ Arguments SplitArguments(const std::vector<std::string>& words) {
   return arguments;
 }
 
+namespace {
+
+// Returns "; did you mean --workers?" for the first of `words` that begins with dashes, or "".
+std::string NearestFlags(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (const std::string& word : words) {
+    if (word.rfind("--", 0) == 0) return DidYouMean(word.substr(0, word.find('=')), known);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::optional<int> ParseFlags(CLI::App* app, const std::vector<std::string>& flags) {
   try {
     app->parse(std::vector<std::string>(flags.rbegin(), flags.rend()));  // CLI11 takes them from the back
@@ -34,6 +52,8 @@ std::optional<int> ParseFlags(CLI::App* app, const std::vector<std::string>& fla
   } catch (const CLI::CallForHelp&) {
     std::cout << app->help();
     return 0;
+  } catch (const CLI::ExtrasError& e) {
+    return UsageError(app->get_name(), e.what() + NearestFlags(*app, app->remaining()));
   } catch (const CLI::ParseError& e) {
     return UsageError(app->get_name(), e.what());
   }

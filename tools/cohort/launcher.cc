@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -32,8 +31,6 @@ using Seconds = std::chrono::duration<double>;
 // The time for processes that a task has started and not waited for, such as a `tee` that is still writing.
 constexpr Seconds kLeftoverTime{1};
 constexpr Seconds kKillTime{30};
-constexpr Seconds kFirstPause{0.1};  // before a task is started again
-constexpr Seconds kLongestPause{10};
 // An end so soon after the failure of another task follows from it.
 constexpr Seconds kFollows{10};
 // A process that a signal kills takes a moment to end, in which others may see the end of its sockets, and fail first.
@@ -95,7 +92,7 @@ int Launcher::Run() {
     WriteClusterFile(options_.logdir, {.cluster = plan_.Cluster(), .token_file = token_file_.path()});
   }
   for (const TaskId& id : plan_.tasks()) {
-    tasks_.push_back({.id = id});
+    tasks_.push_back({.id = id, .failures = RestartRecord(options_.restart_window)});
     output_.AddTask(id.Name(), LogPath(options_.output_dir, id));
   }
   if (StartAll()) {
@@ -272,32 +269,23 @@ void Launcher::Fail(int exit_code) {
 bool Launcher::FollowsFromAnother(const Task& task, int wait_status) const {
   if (!WIFEXITED(wait_status)) return false;
   const Clock::time_point since = Clock::now() - std::chrono::duration_cast<Clock::duration>(kFollows);
-  return std::any_of(tasks_.begin(), tasks_.end(), [&](const Task& other) {
-    return &other != &task && !other.counted.empty() && other.counted.back() >= since;
-  });
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [&](const Task& other) { return &other != &task && other.failures.HasCountedSince(since); });
 }
 
 bool Launcher::WillRestart(const Task& task, int wait_status) const {
   if (phase_ != Phase::kRunning || options_.restarts == 0 || task.kill_at) return false;
-  const Clock::time_point since = Clock::now() - std::chrono::duration_cast<Clock::duration>(options_.restart_window);
-  const auto used = std::count_if(task.counted.begin(), task.counted.end(), [&](auto time) { return time >= since; });
-  return used < options_.restarts || FollowsFromAnother(task, wait_status);
+  return task.failures.Counted(Clock::now()) < options_.restarts || FollowsFromAnother(task, wait_status);
 }
 
 void Launcher::PlanRestart(size_t task, const std::string& what, int wait_status) {
   Task& failed = tasks_[task];
   const Clock::time_point now = Clock::now();
-  const Clock::time_point since = now - std::chrono::duration_cast<Clock::duration>(options_.restart_window);
   const bool follows = FollowsFromAnother(failed, wait_status);
-  for (auto* times : {&failed.failures, &failed.counted})
-    std::erase_if(*times, [&](auto time) { return time < since; });
-  failed.failures.push_back(now);
-  if (!follows) failed.counted.push_back(now);
-  const double doublings = static_cast<double>(std::min<size_t>(failed.failures.size() - 1, 10));
-  const Seconds pause = std::min(kLongestPause, kFirstPause * std::exp2(doublings));
+  const Seconds pause = failed.failures.Add(now, !follows);
   failed.start_again = now + std::chrono::duration_cast<Clock::duration>(pause);
   const std::string count = follows ? "this follows from the end of another task, and does not count"
-                                    : StrCat(failed.counted.size(), " of ", options_.restarts);
+                                    : StrCat(failed.failures.Counted(now), " of ", options_.restarts);
   output_.Say(StrCat(what, "; starting it again in ", OneDecimal(pause), " (", count, ")"));
 }
 

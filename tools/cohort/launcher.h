@@ -16,6 +16,7 @@
 #include "tools/cohort/launch_layout.h"
 #include "tools/cohort/output_mux.h"
 #include "tools/cohort/process.h"
+#include "tools/cohort/restart_record.h"
 #include "tools/cohort/token_file.h"
 
 namespace cohort::tools {
@@ -121,8 +122,7 @@ class Launcher {
     pid_t pid = -1;  // -1: not running
     int pid_fd = -1;
     Clock::time_point start;
-    std::vector<Clock::time_point> failures;  // in restart_window, with those that followed from others
-    std::vector<Clock::time_point> counted;   // those of them that use up its restarts
+    RestartRecord failures;
     int starts = 0;
     std::optional<Clock::time_point> start_again;  // the end of the pause before its next start
     // Set if training is done and the task, which did not answer, has got SIGTERM: when it gets SIGKILL.

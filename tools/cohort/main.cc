@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/nearest_names.h"
 #include "tools/cohort/command.h"
 
 namespace cohort::tools {
@@ -51,7 +52,9 @@ int Run(const std::vector<std::string>& words) {
   for (const Command& command : kCommands) {
     if (name == command.name) return command.run(SplitArguments({words.begin() + 1, words.end()}));
   }
-  return UsageError("cohort", "there is no command '" + name + "'");
+  std::vector<std::string> known;
+  for (const Command& command : kCommands) known.push_back(command.name);
+  return UsageError("cohort", "there is no command '" + name + "'" + DidYouMean(name, known));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ import backend_doors
 import code_sizes
 import document_paths
 import exports
+import format_versions
 import formatting
 import include_order
 import lint_test
@@ -23,7 +24,7 @@ import tree as trees
 import words
 
 CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors, activation_names, op_names]
+          backend_doors, activation_names, op_names, format_versions]
 
 
 def self_test():

@@ -9,6 +9,7 @@ import cpp_outline
 import cpp_tokens
 import document_paths
 import exports
+import format_versions
 import include_order
 import listed_sources
 import op_names
@@ -359,6 +360,19 @@ class BackendDoorsTest(unittest.TestCase):
         path = "cohort/runtime/a.cc"
         self.assertEqual(self.problems(path, text, [(path, "CPU")], [(path, "omp.h")]), [])
         self.assertEqual(len(self.problems(path, "", [(path, "CPU")], [(path, "omp.h")])), 2)
+
+
+class FormatVersionsTest(unittest.TestCase):
+    def problems(self, code, document):
+        return format_versions.check(Tree({format_versions.CODE: code, format_versions.DOCUMENT: document}))
+
+    def test_versions(self):
+        code = "inline constexpr int32_t kProtocolVersion = 11;\n"
+        self.assertEqual(self.problems(code, "the same protocol version (11). A"), [])
+        for document in ("the same protocol version (10). A", "", "protocol version (11), protocol version (10)"):
+            self.assertIn("'protocol version (11)' once", self.problems(code, document)[0])
+        self.assertEqual(len(self.problems("", "protocol version (11)")), 1)
+        self.assertEqual(len(format_versions.check(Tree({format_versions.CODE: code}))), 1)
 
 
 class ActivationNamesTest(unittest.TestCase):

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/collectives/cuda_collectives.h"
+#include "cohort/backends/cuda/collectives/nccl_library.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/device/backend.h"
 #include "cohort/device/device_config.h"
@@ -41,6 +43,8 @@ class CudaBackend final : public Backend {
   // True, as in TensorFlow. A test may set it to false.
   bool takes_unplaced_nodes() const override { return takes_unplaced_nodes_; }
   void set_takes_unplaced_nodes(bool takes) { takes_unplaced_nodes_ = takes; }
+  const DeviceCollectives* collectives() const override { return &collectives_; }
+  CollectiveLibrary* collective_library() const override { return &library_; }
   // Makes the devices that PlanDevices plans. Makes none if there is no driver, or no card that the program can use.
   // The cards themselves are used when something first runs on a device, so that tasks without such work leave them
   // alone.
@@ -52,6 +56,8 @@ class CudaBackend final : public Backend {
 
  private:
   const std::string type_ = "GPU";
+  const CudaCollectives collectives_{};
+  mutable NcclLibrary library_;
   std::atomic<bool> takes_unplaced_nodes_{true};
 };
 

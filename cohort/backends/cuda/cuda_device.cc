@@ -1,5 +1,6 @@
-// CudaDevice. A copy to or from the host is work on its own stream, which first waits for an event of the compute
-// stream. Copies go through pinned memory (PinnedPool). The synchronous copies wait for the asynchronous ones.
+// CudaDevice. A copy to or from the host is work on its own stream. A copy to the host first waits for the compute
+// stream, and a copy from the host for the last user of its memory. Copies go through pinned memory (PinnedPool). The
+// synchronous copies wait for the asynchronous ones.
 #include "cohort/backends/cuda/cuda_device.h"
 
 #include <atomic>
@@ -141,11 +142,12 @@ Tensor CudaDevice::CopyFromHostAsync(const Tensor& value) {
     return value;
   }
   if (CudaRecording* recording = CudaRecording::Current()) return recording->CopyFromHost(value);
-  Tensor copy(value.dtype(), value.shape(), allocator());
-  if (value.bytes() == 0) return copy;
+  if (value.bytes() == 0) return Tensor(value.dtype(), value.shape(), allocator());
+  CudaMemory::ForCopy memory = parts_->memory->AllocateForCopy(value.bytes());
+  Tensor copy(value.dtype(), value.shape(), std::move(memory.buffer), 0);
   const Tensor pinned = pinned_->Pinned(card_, value);
   CudaStream& compute = parts_->compute;
-  from_host_.Wait(compute.Record());  // work of the memory's last user may be under way
+  from_host_.Wait(memory.writable);
   driver_.CopyAsync(copy.raw_data(), pinned.raw_data(), value.bytes(), Driver::Copy::kFromHost, from_host_.handle());
   std::shared_ptr<StreamEvent> copied = from_host_.Record();
   compute.Wait(copied);

@@ -87,6 +87,38 @@ TEST_F(CudaDeviceTest, AsynchronousCopiesStandBehindTheWorkOfTheComputeStream) {
   EXPECT_TRUE(on_host_thread);
 }
 
+// A kernel that ends when the test says so.
+struct LongKernel {
+  std::promise<void> end;
+  std::shared_future<void> ended = end.get_future().share();
+
+  void Launch(Driver& driver, StreamHandle stream) {
+    static const KernelCode code{"long", nullptr, [](const void* argument, const LaunchSize&) {
+                                   (*static_cast<const LongKernel* const*>(argument))->ended.wait();
+                                 }};
+    const LongKernel* const argument = this;
+    driver.Launch(code, {}, &argument, sizeof(argument), stream);
+  }
+};
+
+// As the pulls of a worker that computes: their memory is that of the values that the step before it has pulled.
+TEST_F(CudaDeviceTest, ACopyFromTheHostRunsBesideAKernel) {
+  const auto device = MakeDevice();
+  const std::vector<Tensor> values = {Tensor::Vector<float>({1, 2, 3}), Tensor::Zeros(DType::kInt64, Shape{1000})};
+  for (const Tensor& value : values) (void)device->CopyFromHost(value);
+  (void)device->CopyFromHost(Tensor::Zeros(DType::kFloat32, Shape{100}));  // of another size
+  LongKernel kernel;
+  kernel.Launch(driver_, device->compute_stream()->handle());
+  const Tensor first = device->CopyFromHostAsync(values[0]);
+  const Tensor second = device->CopyFromHostAsync(values[1]);
+  const auto copied = device->from_host_stream()->Record();
+  EXPECT_TRUE(copied->Synchronize(std::chrono::steady_clock::now() + kLong).ok());
+  EXPECT_EQ(kernel.ended.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  kernel.end.set_value();
+  EXPECT_THAT(device->CopyToHost(first).ToVector<float>(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(device->CopyToHost(second).ToVector<int64_t>(), std::vector<int64_t>(1000));
+}
+
 TEST_F(CudaDeviceTest, AllMemoryComesBack) {
   const auto device = MakeDevice();
   {

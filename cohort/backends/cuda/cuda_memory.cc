@@ -1,6 +1,10 @@
 // CudaMemory. A segment is one allocation of the driver's. Its blocks lie one after another in a list; no two free
 // blocks are neighbours. A request takes the smallest free block that is large enough and splits off the rest. Small
 // requests and large ones have segments of their own, so that a small buffer that stays does not hold a large segment.
+//
+// A freed block for copies is kept with an event of the compute stream, which is recorded when the next block for
+// copies is asked for. So the copies of a step get the blocks of the step before it, and wait for none of their own
+// step's kernels.
 #include "cohort/backends/cuda/cuda_memory.h"
 
 #include <algorithm>
@@ -24,8 +28,11 @@ constexpr size_t kSmallSegment = size_t{2} << 20;   // the size of segments for 
 constexpr size_t kLargeSegment = size_t{32} << 20;  // the least size of segments for large requests
 constexpr size_t kSegmentUnit = size_t{2} << 20;
 constexpr size_t kNamedHolders = 8;
+constexpr size_t kMostKeptPart = 16;  // freed blocks for copies are kept up to this part of the limit
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+// Returns the size of the block for a buffer. It is smaller than `bytes` if it would be too large for a size_t.
+size_t SizeOfBlock(size_t bytes) { return std::max(RoundUp(bytes, kAlignment), kAlignment); }
 
 // Returns the size with at most one decimal.
 std::string Megabytes(size_t bytes) {
@@ -113,7 +120,10 @@ struct CudaMemory::Block {
   char* data = nullptr;
   size_t size = 0;
   bool free = true;
-  Block* before = nullptr;  // its neighbours in the segment
+  bool for_copy = false;
+  int64_t kept_at = 0;                    // of a kept block: smaller if it was freed earlier; else 0
+  std::shared_ptr<StreamEvent> writable;  // of a kept block
+  Block* before = nullptr;                // its neighbours in the segment
   Block* after = nullptr;
   std::array<char, 56> holder{};  // for whom it was allocated, cut to this length
 };
@@ -149,7 +159,7 @@ class CudaMemory::DeviceBuffer final : public Buffer {
   Block* block_;
 };
 
-CudaMemory::CudaMemory(MemorySpace space, Driver& driver, const CudaStream& compute, Options options)
+CudaMemory::CudaMemory(MemorySpace space, Driver& driver, CudaStream& compute, Options options)
     : space_(space),
       driver_(driver),
       compute_(compute),
@@ -165,6 +175,7 @@ CudaMemory::~CudaMemory() {
   if (IsForkedFromUser()) return;  // the memory is the parent's
   try {
     MutexLock lock(mu_);
+    ReleaseKept();
     TrimLocked();
   } catch (const Error&) {
     // The card has failed. Its memory is lost to the process.
@@ -177,24 +188,57 @@ void CudaMemory::SetBeforeExhausted(std::function<bool()> before) {
 }
 
 BufferPtr CudaMemory::Allocate(size_t bytes) {
-  CudaRecording::Refuse("memory that is not the recording's");
-  UseCards();
-  const size_t size = std::max(RoundUp(bytes, kAlignment), kAlignment);
-  Block* block = nullptr;
-  if (size >= bytes) {  // else the sum was too large for a size_t
-    block = Take(size);
-    if (block == nullptr) {
-      Memories::Get().TrimOthers(this, &driver_, options_.card);
-      block = Take(size);
-    }
-    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size);
-    if (block == nullptr && Memories::Get().TakeFromOthers(this, &driver_, options_.card)) block = Take(size);
-  }
-  if (block == nullptr) ThrowExhausted(bytes);
+  Block* const block = TakeOrThrow(bytes, /*for_copy=*/false);
   return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
 }
 
-CudaMemory::Block* CudaMemory::Take(size_t size) {
+CudaMemory::ForCopy CudaMemory::AllocateForCopy(size_t bytes) {
+  CudaRecording::Refuse("memory that is not the recording's");
+  UseCards();
+  std::vector<Block*> freed;  // before the event is recorded
+  {
+    MutexLock lock(mu_);
+    freed.swap(kept_without_event_);
+  }
+  ForCopy result;
+  result.writable = compute_.Record();
+  Block* block = nullptr;
+  {
+    MutexLock lock(mu_);
+    for (Block* one : freed) {
+      one->writable = result.writable;
+      kept_[one->size].push_back(one);
+    }
+    block = TakeKept(SizeOfBlock(bytes));
+    if (block != nullptr) result.writable = std::move(block->writable);
+  }
+  if (block == nullptr) {
+    block = TakeOrThrow(bytes, /*for_copy=*/true);
+    result.writable = compute_.Record();  // the block's last user may have freed it just now
+  }
+  result.buffer = BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
+  return result;
+}
+
+CudaMemory::Block* CudaMemory::TakeOrThrow(size_t bytes, bool for_copy) {
+  CudaRecording::Refuse("memory that is not the recording's");
+  UseCards();
+  const size_t size = SizeOfBlock(bytes);
+  Block* block = nullptr;
+  if (size >= bytes) {  // else the sum was too large for a size_t
+    block = Take(size, for_copy);
+    if (block == nullptr) {
+      Memories::Get().TrimOthers(this, &driver_, options_.card);
+      block = Take(size, for_copy);
+    }
+    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size, for_copy);
+    if (block == nullptr && Memories::Get().TakeFromOthers(this, &driver_, options_.card)) block = Take(size, for_copy);
+  }
+  if (block == nullptr) ThrowExhausted(bytes);
+  return block;
+}
+
+CudaMemory::Block* CudaMemory::Take(size_t size, bool for_copy) {
   MutexLock lock(mu_);
   if (!limit_is_known_) {
     stats_.limit = options_.find_limit();
@@ -202,6 +246,7 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   }
   Block* block = Find(size);
   if (block == nullptr) block = Grow(size);
+  if (block == nullptr && ReleaseKept()) block = Find(size);
   if (block == nullptr) {
     TrimLocked();
     block = Grow(size);
@@ -209,7 +254,25 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   if (block == nullptr) return nullptr;
   free_.erase(block);
   block->free = false;
+  block->for_copy = for_copy;
   Split(block, size);
+  NoteUse(block);
+  return block;
+}
+
+CudaMemory::Block* CudaMemory::TakeKept(size_t size) {
+  const auto found = kept_.find(size);
+  if (found == kept_.end()) return nullptr;
+  Block* const block = found->second.front();
+  found->second.pop_front();
+  if (found->second.empty()) kept_.erase(found);
+  stats_.kept -= block->size;
+  NoteUse(block);
+  return block;
+}
+
+void CudaMemory::NoteUse(Block* block) {
+  block->kept_at = 0;
   if (owner != nullptr || owner_name != nullptr) {
     const std::string name = owner != nullptr ? StrCat(owner->name(), " (", owner->op_name(), ")") : owner_name;
     const size_t length = std::min(name.size(), block->holder.size() - 1);
@@ -222,7 +285,6 @@ CudaMemory::Block* CudaMemory::Take(size_t size) {
   stats_.in_use += block->size;
   stats_.most_in_use = std::max(stats_.most_in_use, stats_.in_use);
   use_.Add(block->size);
-  return block;
 }
 
 CudaMemory::Block* CudaMemory::Find(size_t size) {
@@ -290,7 +352,48 @@ void CudaMemory::Free(Block* block) {
       // The card has failed, or this is a forked child.
     }
   }
+  if (!block->for_copy || !Keep(block)) MakeFree(block);
+}
+
+bool CudaMemory::Keep(Block* block) {
+  const size_t most = stats_.limit / kMostKeptPart;
+  if (detached_ || block->size > most) return false;
+  ReleaseKept(most - block->size);
+  if (block->size > most - stats_.kept) return false;  // those without an event
+  stats_.kept += block->size;
+  block->kept_at = ++times_kept_;
+  kept_without_event_.push_back(block);
+  return true;
+}
+
+bool CudaMemory::ReleaseKept(size_t bytes) {
+  bool released = false;
+  while (stats_.kept > bytes && !kept_.empty()) {
+    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
+      return a.second.front()->kept_at < b.second.front()->kept_at;
+    });
+    Block* const block = oldest->second.front();
+    oldest->second.pop_front();
+    if (oldest->second.empty()) kept_.erase(oldest);
+    stats_.kept -= block->size;
+    MakeFree(block);
+    released = true;
+  }
+  while (bytes == 0 && !kept_without_event_.empty()) {
+    Block* const block = kept_without_event_.back();
+    kept_without_event_.pop_back();
+    stats_.kept -= block->size;
+    MakeFree(block);
+    released = true;
+  }
+  return released;
+}
+
+void CudaMemory::MakeFree(Block* block) {
   block->free = true;
+  block->for_copy = false;
+  block->kept_at = 0;
+  block->writable.reset();
   if (block->after != nullptr && block->after->free) {
     free_.erase(block->after);
     MergeWithNext(block);
@@ -313,6 +416,7 @@ void CudaMemory::MergeWithNext(Block* block) {
 
 void CudaMemory::Trim() {
   MutexLock lock(mu_);
+  ReleaseKept();
   TrimLocked();
 }
 
@@ -333,6 +437,7 @@ void CudaMemory::TrimLocked() {
 void CudaMemory::Detach() {
   MutexLock lock(mu_);
   detached_ = true;
+  ReleaseKept();  // their events belong to the stream
 }
 
 CudaMemoryStats CudaMemory::stats() const {
@@ -346,7 +451,8 @@ void CudaMemory::ThrowExhausted(size_t bytes) {
   std::map<std::string, size_t> by_holder;
   for (const auto& segment : segments_) {
     for (const Block* block = segment->first; block != nullptr; block = block->after) {
-      if (!block->free) by_holder[block->holder[0] == 0 ? "values from the host" : block->holder.data()] += block->size;
+      if (!block->free && block->kept_at == 0)
+        by_holder[block->holder[0] == 0 ? "values from the host" : block->holder.data()] += block->size;
     }
   }
   std::vector<std::pair<size_t, std::string>> holders;

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -41,14 +43,17 @@ struct CudaMemoryStats {
   size_t in_use = 0;        // in buffers that are not freed
   size_t most_in_use = 0;   // the largest value of in_use so far
   size_t reserved = 0;      // taken from the card: in use or cached
-  int64_t allocations = 0;  // calls of Allocate
+  size_t kept = 0;          // cached for the next copies from the host
+  int64_t allocations = 0;  // how many buffers were asked for
   int64_t from_card = 0;    // how many of them took memory from the card
 };
 
 // Allocates the device's buffers out of large segments of the card's memory, and keeps freed memory for the next
 // buffers. A freed buffer can be allocated again at once, because all work that uses it stands on one stream, the
-// compute stream. Work on another stream that uses a buffer needs an event of its own before the buffer is freed. The
-// device and the buffers share ownership of the memory, so it may outlive the device. Thread-safe.
+// compute stream. Work on another stream that uses a buffer needs an event of its own before the buffer is freed.
+// Buffers for copies from the host (AllocateForCopy) are kept apart when they are freed, so that the next copy does not
+// wait for the compute stream. The device and the buffers share ownership of the memory, so it may outlive the device.
+// Thread-safe.
 class CudaMemory final : public Allocator, public std::enable_shared_from_this<CudaMemory> {
  public:
   struct Options {
@@ -59,7 +64,7 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
     std::function<size_t()> find_limit = {};  // if set, returns the limit at the first use
   };
   // `compute` is the stream that orders the reuse of memory. Uses no card.
-  CudaMemory(MemorySpace space, Driver& driver, const CudaStream& compute, Options options);
+  CudaMemory(MemorySpace space, Driver& driver, CudaStream& compute, Options options);
   ~CudaMemory() override;
 
   // Throws ResourceExhaustedError if there is not enough memory, also after what all devices of the card keep, and what
@@ -68,6 +73,16 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   // use of a card (UseCards).
   BufferPtr Allocate(size_t bytes) override;
   MemorySpace space() const override { return space_; }
+  // A buffer that another stream than the compute stream fills, and the event of the compute stream at which the last
+  // user of its memory has ended.
+  struct ForCopy {
+    BufferPtr buffer;
+    std::shared_ptr<StreamEvent> writable;
+  };
+  // Does what Allocate does. If a buffer of the same size, which an earlier call has returned, is free, then the event
+  // stands before all work that was enqueued on the compute stream after a later call. Otherwise it stands behind all
+  // work that is on the stream now.
+  ForCopy AllocateForCopy(size_t bytes);
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
   void Trim();
@@ -88,21 +103,34 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
     bool operator()(const Block* a, size_t size) const;
   };
 
-  // Returns a block that is in use from now on, or null if there is not enough memory.
-  Block* Take(size_t size);
+  // Returns a block that is in use from now on. Throws ResourceExhaustedError.
+  Block* TakeOrThrow(size_t bytes, bool for_copy);
+  // Returns the same, or null if there is not enough memory.
+  Block* Take(size_t size, bool for_copy);
+  // Returns the kept block of this size that is free for the longest time, or null. The block is in use from now on.
+  Block* TakeKept(size_t size) COHORT_REQUIRES(mu_);
+  // Counts the block as in use, by the owner of the thread's allocations.
+  void NoteUse(Block* block) COHORT_REQUIRES(mu_);
   // Returns a free block, or null.
   Block* Find(size_t size) COHORT_REQUIRES(mu_);
   // Returns a free block of a new segment, or null.
   Block* Grow(size_t size) COHORT_REQUIRES(mu_);
   void Split(Block* block, size_t size) COHORT_REQUIRES(mu_);
   void Free(Block* block);
+  // Keeps a freed block for AllocateForCopy. Makes others free for all buffers if too much is kept. Returns false if
+  // the block alone is too much.
+  bool Keep(Block* block) COHORT_REQUIRES(mu_);
+  // Makes kept blocks free for all buffers: all, or those that are kept for the longest time, until at most `bytes` are
+  // kept. Returns whether there was one.
+  bool ReleaseKept(size_t bytes = 0) COHORT_REQUIRES(mu_);
+  void MakeFree(Block* block) COHORT_REQUIRES(mu_);
   void MergeWithNext(Block* block) COHORT_REQUIRES(mu_);
   void TrimLocked() COHORT_REQUIRES(mu_);
   [[noreturn]] void ThrowExhausted(size_t bytes);
 
   const MemorySpace space_;
   Driver& driver_;
-  const CudaStream& compute_;  // until Detach
+  CudaStream& compute_;  // until Detach
   const Options options_;
   std::function<bool()> before_exhausted_;
   MemoryUse& use_;
@@ -111,6 +139,11 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   bool limit_is_known_ COHORT_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Segment>> segments_ COHORT_GUARDED_BY(mu_);
   std::set<Block*, BySize> free_ COHORT_GUARDED_BY(mu_);
+  // Blocks for copies that are free: those with an event, by size and then in the order in which they were freed; and
+  // those that get the event that is recorded next.
+  std::map<size_t, std::deque<Block*>> kept_ COHORT_GUARDED_BY(mu_);
+  std::vector<Block*> kept_without_event_ COHORT_GUARDED_BY(mu_);
+  int64_t times_kept_ COHORT_GUARDED_BY(mu_) = 0;
   CudaMemoryStats stats_ COHORT_GUARDED_BY(mu_);
 };
 

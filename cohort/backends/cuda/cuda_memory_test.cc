@@ -166,6 +166,56 @@ TEST_F(CudaMemoryTest, AllMemoryCanBeReservedAtOnce) {
   EXPECT_EQ(memory->stats().from_card, 1);
 }
 
+// The card holds the work that was enqueued after the first two calls. The third call gets memory that does not wait
+// for it, and the fourth, for which nothing is kept, memory that does.
+TEST_F(CudaMemoryTest, MemoryForACopyWaitsOnlyForItsLastUser) {
+  const auto memory = Make(100 * kMega);
+  const void* const first = memory->AllocateForCopy(5000).buffer->data();
+  memory->AllocateForCopy(10);
+  Wait();
+  driver_.control().Hold(0);
+  (void)stream_.Record();
+  const CudaMemory::ForCopy again = memory->AllocateForCopy(5000);
+  EXPECT_EQ(again.buffer->data(), first);
+  EXPECT_TRUE(again.writable->reached());
+  const CudaMemory::ForCopy other = memory->AllocateForCopy(5000);
+  EXPECT_NE(other.buffer->data(), first);
+  EXPECT_FALSE(other.writable->reached());
+  driver_.control().Release(0);
+  EXPECT_TRUE(other.writable->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)).ok());
+}
+
+// The poison of the freed buffer is work of its last user.
+TEST_F(CudaMemoryTest, MemoryForACopyIsPoisonedBeforeItMayBeWritten) {
+  const auto memory = Make(100 * kMega);
+  const void* const first = memory->AllocateForCopy(64).buffer->data();
+  driver_.control().Hold(0);
+  memory->AllocateForCopy(64);
+  const CudaMemory::ForCopy again = memory->AllocateForCopy(64);
+  ASSERT_EQ(again.buffer->data(), first);
+  EXPECT_FALSE(again.writable->reached());
+  driver_.control().Release(0);
+  EXPECT_TRUE(again.writable->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)).ok());
+  EXPECT_EQ(static_cast<const int*>(again.buffer->data())[0], -1);
+}
+
+TEST_F(CudaMemoryTest, MemoryThatIsKeptForCopiesServesOthersIfItIsTooMuchOrNeeded) {
+  constexpr size_t kLimit = 32 * kMega;
+  const auto memory = Make(kLimit, /*reserve_all=*/true);
+  std::vector<BufferPtr> copies;
+  for (int i = 0; i < 20; ++i) copies.push_back(memory->AllocateForCopy(kMega / 2).buffer);
+  copies.clear();
+  EXPECT_EQ(memory->stats().in_use, 0u);
+  EXPECT_EQ(memory->stats().kept, kLimit / 16);
+  for (int i = 0; i < 2; ++i) memory->AllocateForCopy(kMega);  // displaces those that are kept for longer
+  EXPECT_EQ(memory->stats().kept, kLimit / 16);
+  EXPECT_EQ(memory->Allocate(kLimit)->size(), kLimit);
+  EXPECT_EQ(memory->stats().kept, 0u);
+  memory->AllocateForCopy(100);
+  memory->Trim();
+  EXPECT_EQ(memory->stats().reserved, 0u);
+}
+
 TEST_F(CudaMemoryTest, ThreadsMayAllocateAndFree) {
   const auto memory = Make(400 * kMega);
   std::vector<std::thread> threads;
@@ -174,7 +224,10 @@ TEST_F(CudaMemoryTest, ThreadsMayAllocateAndFree) {
     threads.emplace_back([&memory, t] {
       std::mt19937 random(static_cast<unsigned>(t));
       std::vector<BufferPtr> held(8);
-      for (int i = 0; i < 500; ++i) held[random() % held.size()] = memory->Allocate(random() % 100000);
+      for (int i = 0; i < 500; ++i) {
+        BufferPtr& one = held[random() % held.size()];
+        one = i % 2 == 0 ? memory->Allocate(random() % 100000) : memory->AllocateForCopy(random() % 8 * 1000).buffer;
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();

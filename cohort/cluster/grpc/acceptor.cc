@@ -1,7 +1,5 @@
 #include "cohort/cluster/grpc/acceptor.h"
 
-#include <algorithm>
-
 #include "cohort/cluster/grpc/frame_mac.h"
 #include "cohort/cluster/grpc/tuning.h"
 #include "cohort/core/logging.h"
@@ -9,9 +7,6 @@
 
 namespace cohort {
 namespace {
-
-// The most failed TLS handshakes in a second. One takes about a millisecond of processor time.
-constexpr int kMostFailedTlsHandshakes = 200;
 
 // Returns the number of the connection in the first frame of a stream. The MAC of the frame is not checked yet.
 uint64_t NumberIn(const grpc::ByteBuffer& buffer) {
@@ -85,8 +80,7 @@ GrpcAcceptor::GrpcAcceptor(ConnectionHost& host, const TransportOptions& options
       loop_(loop),
       sockets_(*this, options.token,
                {options.handshake_timeout, options.max_handshakes, options.max_handshakes_per_address,
-                tls == nullptr ? options.max_failed_handshakes_per_second
-                               : std::min(options.max_failed_handshakes_per_second, kMostFailedTlsHandshakes)}) {}
+                options.max_failed_handshakes_per_second}) {}
 
 GrpcAcceptor::~GrpcAcceptor() = default;
 

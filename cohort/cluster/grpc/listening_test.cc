@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/grpc/refusal_log.h"
 #include "cohort/cluster/grpc/testing/raw_peer.h"
 #include "cohort/cluster/port_reservation.h"
 #include "cohort/cluster/testing/recording_handler.h"
@@ -30,6 +31,12 @@ TransportOptions ListenOptions() {
   TransportOptions options;
   options.token = kListenToken;
   return options;
+}
+
+int CountRefusals(const std::string& log) {
+  int lines = 0;
+  for (size_t at = 0; (at = log.find("refused a connection", at)) != std::string::npos; ++at) ++lines;
+  return lines;
 }
 
 TEST(GrpcAddressTest, WhatCannotBeListenedOnIsNamed) {
@@ -129,18 +136,41 @@ TEST(GrpcLimitsTest, ManyFailedHandshakesSlowTheAcceptorDown) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("max_failed_handshakes_per_second"));
-  int lines = 0;
-  for (size_t at = 0; (at = log.find("refused a connection", at)) != std::string::npos; ++at) ++lines;
-  EXPECT_GE(lines, 1);
-  EXPECT_LT(lines, 12) << "at most one line in a second";
+  EXPECT_GE(CountRefusals(log), 1);
+  EXPECT_LT(CountRefusals(log), 12) << "at most one line in a second";
+}
+
+// Twenty strangers give one line. The next line, after a second, says how many were left out.
+TEST(RefusalLogTest, ManyRefusalsGiveALineASecond) {
+  RefusalLog::Clock::time_point now{};
+  RefusalLog log([&now] { return now; });
+  const auto lines_of = [&](int strangers) {
+    ::testing::internal::CaptureStderr();
+    for (int i = 0; i < strangers; ++i) log.Refused("192.0.2.1:" + std::to_string(i), "no proof");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  now += std::chrono::seconds(100);
+  const std::string first = lines_of(20);
+  EXPECT_EQ(CountRefusals(first), 1) << first;
+  EXPECT_THAT(first, HasSubstr("W [transport] refused a connection from 192.0.2.1:0: no proof\n"));
+  now += std::chrono::milliseconds(999);
+  EXPECT_EQ(lines_of(2), "");
+  now += std::chrono::milliseconds(1);
+  EXPECT_THAT(lines_of(1), HasSubstr("192.0.2.1:0: no proof (21 more since the last such line)\n"));
+  now += std::chrono::seconds(1);
+  EXPECT_THAT(lines_of(1), HasSubstr("no proof\n"));
+  EXPECT_EQ(log.count(), 24);
 }
 
 TEST(GrpcLimitsTest, AShortTokenIsRefused) {
   RecordingHandler handler;
   TransportOptions options;
-  options.token = "15 characters..";
-  EXPECT_THAT(ErrorOf([&] { MakeGrpcTransport(handler, options); }),
-              AllOf(HasSubstr("InvalidArgument"), HasSubstr("at least 16 characters; got 15")));
+  for (const char* const token : {"a", "15 characters.."}) {
+    options.token = token;
+    EXPECT_THAT(ErrorOf([&] { MakeGrpcTransport(handler, options); }),
+                AllOf(HasSubstr("InvalidArgument"), HasSubstr("at least 16 characters; got "),
+                      HasSubstr(std::to_string(options.token.size()))));
+  }
   options.allow_short_token = true;
   EXPECT_EQ(ErrorOf([&] { MakeGrpcTransport(handler, options); }), "no error");
 }

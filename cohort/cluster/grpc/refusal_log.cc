@@ -16,7 +16,7 @@ void RefusalLog::Refused(const std::string& peer, const std::string& why) {
   {
     MutexLock lock(mu_);
     ++count_;
-    const auto now = std::chrono::steady_clock::now();
+    const Clock::time_point now = now_();
     if (now < next_) {
       ++left_out_;
       return;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
@@ -20,7 +21,8 @@ namespace {
 constexpr uint64_t kWakeKey = 0;
 constexpr uint64_t kFirstPending = 1 << 20;
 constexpr size_t kHeaderBytes = 4;
-constexpr int kAcceptsInARow = 64;  // so that handshakes go on while many peers connect
+constexpr int kAcceptsInARow = 64;    // so that handshakes go on while many peers connect
+constexpr int kTlsAcceptsInARow = 8;  // so that not many TLS handshakes are under way when too many have failed
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 // Failed handshakes are counted in intervals of this length, so that a pause is no longer.
 constexpr std::chrono::milliseconds kFailureInterval{100};
@@ -78,7 +80,10 @@ void SocketAcceptor::Run() {
       const Key key = events[i].data.u64;
       if (key == kWakeKey) {
         wake_.Clear();
-        if (stopping_) return;
+        if (stopping_) {
+          if (tls_ != nullptr) HandleTlsNews();  // a peer that has seen its refusal is logged
+          return;
+        }
         std::vector<Key> waiting;
         for (const auto& [pending, state] : pending_) {
           if (state.handshake.proved() && state.out.empty()) waiting.push_back(pending);
@@ -94,7 +99,8 @@ void SocketAcceptor::Run() {
 }
 
 void SocketAcceptor::AcceptFrom(int listener) {
-  for (int i = 0; i < kAcceptsInARow && !paused_until_; ++i) {
+  const int accepts = tls_ == nullptr ? kAcceptsInARow : kTlsAcceptsInARow;
+  for (int i = 0; i < accepts && !paused_until_; ++i) {
     Descriptor socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() >= 0) {
       Add(std::move(socket));
@@ -129,17 +135,26 @@ void SocketAcceptor::EndPause() {
   }
 }
 
-void SocketAcceptor::CountFailure() {
+void SocketAcceptor::Charge(int failures) {
   ForgetFailures();
-  if (++failures_ < FailuresOfAnInterval() || paused_until_) return;
-  Pause(failures_since_ + kFailureInterval);
+  failures_ += failures;
+  if (failures_ >= FailuresOfAnInterval() && !paused_until_) Pause(failures_since_ + kFailureInterval);
+}
+
+void SocketAcceptor::GiveBackCharge(Pending& pending) {
+  if (!std::exchange(pending.charged, false)) return;
+  failures_ = std::max(0, failures_ - kTlsFailureWeight);
+  if (paused_until_) EndPause();
+}
+
+void SocketAcceptor::WarnOfFailures() {
+  if (failures_ < FailuresOfAnInterval()) return;
   const Clock::time_point now = Clock::now();
   if (now < next_warning_) return;
   next_warning_ = now + kBetweenWarnings;
-  LogWarning(
-      "transport", "more than ", limits_.failures_per_second,
-      " handshakes a second fail (max_failed_handshakes_per_second), so this task accepts connections more slowly; "
-      "new peers may have to wait");
+  LogWarning("transport", "more than ", limits_.failures_per_second,
+             " handshakes a second fail (max_failed_handshakes_per_second; a TLS handshake counts as ",
+             kTlsFailureWeight, "), so this task accepts connections more slowly; new peers may have to wait");
 }
 
 void SocketAcceptor::ForgetFailures() {
@@ -200,7 +215,7 @@ bool SocketAcceptor::DropOldest(const std::string& host, const char* why) {
 void SocketAcceptor::OnEvent(Key key, uint32_t events) {
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;  // an event before has removed it
-  if (tls_ != nullptr) return OnTlsEvent(key);
+  if (tls_ != nullptr) return OnTlsEvent(key, events);
   if ((events & EPOLLOUT) != 0) return WriteTo(key);
   // A peer that goes away without a word may be a check whether the port is open.
   const bool waits = found->second.handshake.proved();
@@ -294,8 +309,11 @@ void SocketAcceptor::Remove(Key key) {
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
   const bool failed = !found->second.handshake.proved();
+  const bool charged = found->second.charged;
   Forget(key);
-  if (failed) CountFailure();
+  if (!failed) return;
+  if (!charged) Charge(1);
+  WarnOfFailures();
 }
 
 void SocketAcceptor::Forget(Key key) {

@@ -39,6 +39,10 @@ class SocketAcceptorHost {
 // share the last one.
 inline constexpr int kTlsSlots = 9;
 
+// A TLS handshake that fails costs a task about a millisecond of processor time, which is that of ten handshakes
+// without TLS and more. So it counts as ten failures.
+inline constexpr int kTlsFailureWeight = 10;
+
 // Limits for peers that have not proved themselves.
 struct AcceptorLimits {
   std::chrono::milliseconds timeout;  // for a handshake
@@ -50,7 +54,8 @@ struct AcceptorLimits {
 // Owned by a transport. One thread does all the work. If there are too many handshakes, the acceptor drops the oldest
 // one of a peer that has sent nothing, or else the oldest one. So peers that only connect do not keep others out. If
 // too many handshakes fail, the acceptor accepts nothing for a short time: strangers who connect in a loop then wait in
-// the kernel's queue, and leave the processor to the training. Thread-safe, except Start and Stop.
+// the kernel's queue, and leave the processor to the training. A TLS handshake counts as failed from its beginning
+// until the peer has shown a good certificate, so that not too many begin at once. Thread-safe, except Start and Stop.
 class SocketAcceptor {
  public:
   SocketAcceptor(SocketAcceptorHost& host, std::string token, const AcceptorLimits& limits);
@@ -60,9 +65,9 @@ class SocketAcceptor {
   void Start(Listener listener);
   // Asks the host again about the peers that wait.
   void Wake() { wake_.Notify(); }
-  // With TLS. Must be called before Start. Then no handshake is made here: a peer has to begin with a TLS handshake,
-  // the socket goes to gRPC, and a copy of it stays, for the limits, until the news say that the peer has proved
-  // itself.
+  // With TLS. Must be called before Start. Then no handshake is made here: a peer has to begin with a TLS handshake.
+  // When its first message is there, the socket goes to gRPC, and a copy of it stays, for the limits, until the news
+  // say that the peer has proved itself.
   std::shared_ptr<TlsNews> UseTls();
   // Logs that a peer was refused.
   void LogRefusal(const std::string& address, const std::string& why) { log_.Refused(address, why); }
@@ -81,6 +86,7 @@ class SocketAcceptor {
     std::string out;        // bytes to send
     bool has_sent = false;  // the peer has sent a whole message; with TLS: a good certificate
     bool given = false;     // with TLS: gRPC has the socket, too
+    bool charged = false;   // with TLS: the handshake counts as failed
     int slot = -1;          // with TLS: the slot that is this socket's alone
   };
   // Numbers of pending handshakes. They grow, so that the oldest one is the first in the map.
@@ -93,8 +99,12 @@ class SocketAcceptor {
   // Accepts nothing until `end`.
   void Pause(Clock::time_point end);
   void EndPause();
-  // Counts a handshake that has ended without a proof, and pauses if there are too many.
-  void CountFailure();
+  // Adds to the failures, and pauses if there are too many.
+  void Charge(int failures);
+  // A handshake that was counted as failed has a peer with a good certificate.
+  void GiveBackCharge(Pending& pending);
+  // Says, once in a while, that there are too many failures.
+  void WarnOfFailures();
   // Takes from failures_ what the intervals that have passed allow.
   void ForgetFailures();
   // Returns how many failures an interval allows.
@@ -106,7 +116,7 @@ class SocketAcceptor {
   int CountUnproved(const std::string& host) const;
   // Each of these may remove the handshake.
   void OnEvent(Key key, uint32_t events);
-  void OnTlsEvent(Key key);
+  void OnTlsEvent(Key key, uint32_t events);
   void GiveToTls(Key key);
   void HandleTlsNews();
   void OnVerdict(const TlsNews::Verdict& judged);

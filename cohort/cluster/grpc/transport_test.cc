@@ -371,6 +371,47 @@ TEST_F(GrpcTransportTest, ABulkStreamNeedsTheKeyOfItsConnection) {
   EXPECT_FALSE(connection->closed());
 }
 
+// Returns the next message of a handshake.
+std::string ReadMessage(Stranger& stranger) { return stranger.Read(MessageLength(stranger.Read(4))); }
+
+// Not even to a process that is started again with the same token and port, and has a connection with the same number.
+TEST_F(GrpcTransportTest, TheHandshakeOfABulkSocketCannotBeSentAgain) {
+  std::string recorded;
+  const auto replay = [&] {
+    Stranger stranger(port_);
+    stranger.Send(recorded);
+    return stranger.ReadToEnd();
+  };
+  uint64_t number = 0;
+  {
+    RawPeer peer(address(), kToken, Identity(kWorker));
+    peer.OpenControl();
+    ASSERT_NE(at_ps_.Accepted(), nullptr);
+    number = peer.secret().number;
+    DialerHandshake handshake(peer.secret(), Identity(kPs, address()));
+    Stranger dialer(port_);
+    recorded = WithLength(handshake.hello());
+    dialer.Send(recorded);
+    const std::string proof = WithLength(handshake.OnMessage(ReadMessage(dialer)));
+    dialer.Send(proof);
+    EXPECT_EQ(handshake.OnMessage(ReadMessage(dialer)), "");
+    ASSERT_TRUE(handshake.done());
+    recorded += proof;
+    EXPECT_THAT(replay(), HasSubstr("wrong proof"));
+  }
+  ps_->Shutdown();
+  ps_ = MakeGrpcTransport(at_ps_, Options());
+  ASSERT_EQ(ps_->Listen(address()), port_);
+  ps_->SetIdentity(Identity(kPs, address()));
+  EXPECT_THAT(replay(), HasSubstr("belongs to no connection"));
+  RawPeer peer(address(), kToken, Identity(kWorker));
+  peer.OpenControl();
+  EXPECT_EQ(peer.secret().number, number);
+  EXPECT_THAT(replay(), HasSubstr("wrong proof"));
+  peer.OpenBulk();
+  ExpectServing();
+}
+
 // The first frame of a stream is good for that stream alone.
 TEST_F(GrpcTransportTest, AStreamDoesNotTakeThePlaceOfAnother) {
   RawPeer first(address(), kToken, Identity(kWorker)), second(address(), kToken, Identity(kWorker));

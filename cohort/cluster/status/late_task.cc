@@ -55,4 +55,9 @@ std::string DescribeLateTask(ClusterNode& node, const std::string& task) {
   return StrJoin(texts, "\n");
 }
 
+std::string DescribeHang(ClusterNode& node, const std::string& task) {
+  const StepReport report = AskTask(node, task, Clock::now() + kForOne);
+  return !report.answered.ok() || report.hang.empty() || report.launcher_ends_it ? "" : Describe({report});
+}
+
 }  // namespace cohort

@@ -13,4 +13,10 @@ class ClusterNode;
 // the text says so. Does not throw. Must not be called on a network thread.
 std::string DescribeLateTask(ClusterNode& node, const std::string& task);
 
+// Asks the task whether a thread of its process hangs (HungThread). Returns its answer as DescribeLateTask does.
+// Returns
+// "" if no thread hangs, if the task does not answer within five seconds, or if a launcher ends the task because of the
+// thread, so that a new process will take its place. Does not throw. Must not be called on a network thread.
+std::string DescribeHang(ClusterNode& node, const std::string& task);
+
 }  // namespace cohort

@@ -126,6 +126,7 @@ void PutFigures(WireWriter& out, const TaskStatus& status) {
   out.Varint(status.variables);
   out.Varint(status.variable_bytes);
   out.Varint(status.restarts);
+  out.String(status.hang);
 }
 
 void GetFigures(WireReader& in, TaskStatus* status) {
@@ -149,6 +150,7 @@ void GetFigures(WireReader& in, TaskStatus* status) {
   status->variables = in.Varint();
   status->variable_bytes = in.Varint();
   status->restarts = in.Varint();
+  status->hang = in.String();
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ TaskStatus FullStatus() {
   status.variables = 5;
   status.variable_bytes = 4000;
   status.restarts = 3;
+  status.hang = "a kernel does not return";
   status.running = {{.session = 7,
                      .step = 40,
                      .age = std::chrono::milliseconds(12100),
@@ -53,6 +54,7 @@ void ExpectSameStatus(const TaskStatus& a, const TaskStatus& b) {
   EXPECT_EQ(a.global_step, b.global_step);
   EXPECT_EQ(a.shares.wait, b.shares.wait);
   EXPECT_EQ(a.restarts, b.restarts);
+  EXPECT_EQ(a.hang, b.hang);
   ASSERT_EQ(a.running.size(), b.running.size());
   for (size_t i = 0; i < a.running.size(); ++i) {
     EXPECT_EQ(a.running[i].without_progress, b.running[i].without_progress);

@@ -15,6 +15,7 @@
 #include "cohort/cluster/steps/protocol.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process/hung_thread.h"
 #include "cohort/core/process/stop_signal.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable_resource.h"
@@ -257,6 +258,7 @@ TaskStatus StatusService::Collect() {
   status.is_chief = node_.options().chief == status.task;
   status.uptime = Since(start_);
   status.restarts = restarts_;
+  status.hang = HungThread::DescribeAll();
   AddSteps(&status);
   AddResources(&status);
   AddPeers(&status);

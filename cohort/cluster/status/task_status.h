@@ -80,6 +80,7 @@ struct TaskStatus {
   uint64_t variables = 0;
   uint64_t variable_bytes = 0;
   uint64_t restarts = 0;            // how often the launcher has started this task again
+  std::string hang;                 // why the process hangs (HungThread::DescribeAll), or "" if it does not
   std::vector<StepStatus> running;  // the oldest first
   uint64_t more_running = 0;        // further running steps, which are not listed
   std::vector<PeerStatus> peers;

@@ -1,6 +1,7 @@
 // JudgeCluster goes through three questions: which tasks have not answered, which steps are stuck, and what else is
 // worth a look. Each answer is a finding. The first line of the verdict is the finding that explains the others: a task
-// that is gone, then a task that is silent, then a stuck step that waits for a task which is not stuck itself.
+// that is gone, then a task that is silent, then one that says that it hangs, then a stuck step that waits for a task
+// which is not stuck itself.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +25,7 @@ struct Ranked {
   int rank = 0;
   Finding finding;
 };
-enum Rank { kGoneTask, kSilentTask, kStuckFirst, kStuckBehind, kNote };
+enum Rank { kGoneTask, kSilentTask, kHungTask, kStuckFirst, kStuckBehind, kNote };
 
 std::string FullName(const TaskReport& report) { return StrCat("/job:", report.job, "/replica:0/task:", report.index); }
 
@@ -60,6 +61,29 @@ std::string WhyNotAnswered(const ClusterReport& report, const TaskReport& task) 
                 silence ? StrCat(", but others have heard of it ", DurationText(*silence), " ago") : "");
 }
 
+// Returns what the others wait for that `task` has to do: "; worker 0 has waited 12.0 s for it in AllReduce
+// 'gradients/3'". So a task that does not answer was last known in this operation. Returns "" if nobody waits.
+std::string WaitedFor(const ClusterReport& report, const TaskReport& task) {
+  const std::string name = FullName(task);
+  const TaskReport* waiter = nullptr;
+  const StepStatus* step = nullptr;
+  const WaitStatus* wait = nullptr;
+  for (const TaskReport& other : report.tasks) {
+    if (!other.answered()) continue;
+    for (const StepStatus& running : other.status.running) {
+      const auto found = std::ranges::find(running.waits, name, &WaitStatus::task);
+      if (found == running.waits.end()) continue;
+      if (step != nullptr && step->without_progress >= running.without_progress) continue;
+      waiter = &other;
+      step = &running;
+      wait = &*found;
+    }
+  }
+  if (wait == nullptr) return "";
+  return StrCat("; ", waiter->Name(), " has waited ", DurationText(step->without_progress),
+                wait->of_value ? StrCat(" for ", wait->what, " of it") : StrCat(" for it in ", wait->what));
+}
+
 void FindMissing(const ClusterReport& report, std::vector<Ranked>* found) {
   const bool done = TrainingIsDone(report);
   for (size_t i = 0; i < report.tasks.size(); ++i) {
@@ -69,7 +93,8 @@ void FindMissing(const ClusterReport& report, std::vector<Ranked>* found) {
     if (gone && done) {
       found->push_back({kNote, {i, false, StrCat(task.Name(), " has ended, and training is done")}});
     } else {
-      found->push_back({gone ? kGoneTask : kSilentTask, {i, true, WhyNotAnswered(report, task)}});
+      found->push_back(
+          {gone ? kGoneTask : kSilentTask, {i, true, WhyNotAnswered(report, task) + WaitedFor(report, task)}});
     }
   }
 }
@@ -87,6 +112,16 @@ const StepStatus* StuckStep(const TaskStatus& status, const VerdictLimits& limit
     if (stuck == nullptr || step.without_progress > stuck->without_progress) stuck = &step;
   }
   return stuck;
+}
+
+std::string HangText(const TaskStatus& status) { return StrCat(ShortTaskName(status.task), " hangs: ", status.hang); }
+
+void FindHung(const ClusterReport& report, std::vector<Ranked>* found) {
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    const TaskReport& task = report.tasks[i];
+    if (!task.answered() || task.status.hang.empty()) continue;
+    found->push_back({kHungTask, {i, true, HangText(task.status)}});
+  }
 }
 
 std::string StuckText(const StepStatus& step) {
@@ -110,7 +145,7 @@ void FindStuck(const ClusterReport& report, const VerdictLimits& limits, std::ve
   }
   std::map<std::string, const StepStatus*> stuck;  // by full name
   for (const TaskReport& task : report.tasks) {
-    if (!task.answered()) continue;
+    if (!task.answered() || !task.status.hang.empty()) continue;  // FindHung has found it
     if (const StepStatus* step = StuckStep(task.status, limits, may_wait)) stuck[FullName(task)] = step;
   }
   for (size_t i = 0; i < report.tasks.size(); ++i) {
@@ -276,6 +311,7 @@ std::string DurationText(Milliseconds time) {
 }
 
 std::string JudgeTask(const TaskStatus& status, const VerdictLimits& limits) {
+  if (!status.hang.empty()) return HangText(status);
   // A value that does not come is the fault of another task, or of nobody if that one waits in a queue.
   std::set<StepId> ignored;
   for (const StepStatus& step : status.running) {
@@ -289,6 +325,7 @@ std::string JudgeTask(const TaskStatus& status, const VerdictLimits& limits) {
 Verdict JudgeCluster(const ClusterReport& report, const VerdictLimits& limits) {
   std::vector<Ranked> found;
   FindMissing(report, &found);
+  FindHung(report, &found);
   FindStuck(report, limits, &found);
   FindNotes(report, &found);
   FindSlow(report, &found);

@@ -150,7 +150,36 @@ TEST(VerdictTest, ALostTaskExplainsTheWaitsForIt) {
   report.tasks[2].status.running = {
       Waiting(40, milliseconds(12'000), {false, "AllReduce 'g'", "/job:worker/replica:0/task:0"})};
   Missing(report, 1, Answer::kSilent);
-  EXPECT_EQ(JudgeCluster(report).text, "worker 0 has not answered for 5.0 s; 1 other task is not well");
+  EXPECT_EQ(JudgeCluster(report).text,
+            "worker 0 has not answered for 5.0 s; worker 1 has waited 12.0 s for it in AllReduce 'g'; 1 other task is "
+            "not well");
+}
+
+// The longest wait tells best in which operation the task was last known.
+TEST(VerdictTest, ALostTaskWasLastKnownInTheOperationForWhichOthersWait) {
+  ClusterReport report = Healthy();
+  const std::string lost = "/job:worker/replica:0/task:0";
+  report.tasks[0].status.running = {Waiting(40, milliseconds(3000), {true, "the value 'grad:0'", lost}),
+                                    Waiting(41, milliseconds(2000), {false, "AllReduce 'h'", lost})};
+  report.tasks[2].status.running = {Waiting(40, milliseconds(1000), {false, "AllReduce 'g'", lost})};
+  Missing(report, 1, Answer::kGone).address = "w:0";
+  EXPECT_EQ(JudgeCluster(report).text,
+            "worker 0 is gone: no process answers at w:0; ps 0 has waited 3.0 s for the value 'grad:0' of it");
+}
+
+TEST(VerdictTest, ATaskThatSaysThatItHangs) {
+  ClusterReport report = Healthy();
+  report.tasks[2].status.running = {
+      Waiting(40, milliseconds(12'000), {false, "AllReduce 'g'", "/job:worker/replica:0/task:0"})};
+  report.tasks[1].status.hang = "a kernel does not return";
+  // Its own step is not named again.
+  report.tasks[1].status.running = {
+      {.session = 1, .step = 7, .age = milliseconds(61'000), .without_progress = milliseconds(61'000)}};
+  const Verdict verdict = JudgeCluster(report);
+  EXPECT_FALSE(verdict.well);
+  EXPECT_EQ(verdict.text, "worker 0 hangs: a kernel does not return; 1 other task is not well");
+  EXPECT_EQ(verdict.findings.size(), 2u);
+  EXPECT_EQ(JudgeTask(report.tasks[1].status, {}), "worker 0 hangs: a kernel does not return");
 }
 
 // A worker of SyncReplicasOptimizer waits for a token, which may take long. Its parts on other tasks wait for it.

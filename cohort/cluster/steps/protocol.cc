@@ -386,6 +386,8 @@ Message EncodeStepReport(uint64_t request, const StepReport& report) {
   out.Fixed64(report.step.stamp);
   Put(out, report.step.operations);
   Put(out, report.others);
+  out.String(report.hang);
+  out.Varint(report.launcher_ends_it ? 1 : 0);
   out.String(report.stacks);
   return Make(MessageKind::kStepReport, out);
 }
@@ -398,6 +400,8 @@ StepReportMessage DecodeStepReport(const Message& message) {
   reply.report.step.stamp = in.Fixed64();
   reply.report.step.operations = GetOperations(in);
   reply.report.others = GetOperations(in);
+  reply.report.hang = in.String();
+  reply.report.launcher_ends_it = in.Varint(1) == 1;
   reply.report.stacks = in.String();
   in.ExpectEnd();
   return reply;

@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-inline constexpr int32_t kProtocolVersion = 11;
+inline constexpr int32_t kProtocolVersion = 12;
 
 // The kinds of messages of the step protocol. Requests go from a master to a task, replies the other way. Two
 // exceptions: kValues go between tasks that run a step; kTrainingDone goes from the chief to every other task.

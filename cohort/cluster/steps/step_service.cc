@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "cohort/cluster/cluster_node.h"
+#include "cohort/cluster/launcher_link.h"
 #include "cohort/cluster/status/task_state.h"
 #include "cohort/cluster/steps/remote_task.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process/hung_thread.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/runtime/execution/step_trace.h"
 
@@ -326,6 +328,10 @@ void StepService::HandleQuestion(const std::shared_ptr<Connection>& connection, 
     if (question.session == 0) running.push_back(CollectivesWithoutStep(node_, running));
     StepReport report =
         ReportOn(question.session, question.step, local_->name(), std::move(running), question.with_stacks);
+    if (question.session == 0) {
+      report.hang = HungThread::DescribeAll();
+      report.launcher_ends_it = HasLauncher();
+    }
     for (const auto& other : node_.peers().Connections()) {
       report.step.stamp += IncomingStamp(*other, question.session, question.step);
     }

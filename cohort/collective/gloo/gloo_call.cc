@@ -7,6 +7,7 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/device/reduction.h"
+#include "cohort/graph/device_name.h"
 
 namespace cohort::collective {
 namespace {
@@ -79,70 +80,6 @@ Tensor RunByGloo(GlooMesh& mesh, CollectiveCall& call, int world, uint32_t tag) 
     case CallKind::kBarrier: break;
   }
   return {};
-}
-
-bool GlooCall::SetTurn() {
-  MutexLock lock(mu_);
-  if (stage_ != Stage::kBegun) return false;
-  stage_ = Stage::kHasTurn;
-  return true;
-}
-
-bool GlooCall::waits_for_turn() const {
-  MutexLock lock(mu_);
-  return stage_ == Stage::kBegun;
-}
-
-bool GlooCall::Run(const GlooMesh& mesh, const std::function<void(CollectiveCall&)>& work) {
-  {
-    MutexLock lock(mu_);
-    if (stage_ == Stage::kEnded) return false;
-    stage_ = Stage::kRuns;
-    mesh_ = &mesh;
-  }
-  work(call_);
-  MutexLock lock(mu_);
-  mesh_ = nullptr;
-  return true;
-}
-
-void GlooCall::Fail(const Status& why) {
-  {
-    MutexLock lock(mu_);
-    if (stage_ == Stage::kRuns || stage_ == Stage::kEnded) return;
-    stage_ = Stage::kEnded;
-  }
-  EndCall(call_, members_, why, {});
-}
-
-void GlooCall::End(const Status& status, Tensor result) {
-  {
-    MutexLock lock(mu_);
-    if (stage_ == Stage::kEnded) return;
-    stage_ = Stage::kEnded;
-  }
-  EndCall(call_, members_, status, std::move(result));
-}
-
-std::optional<uint64_t> GlooCall::Stamp() const {
-  MutexLock lock(mu_);
-  if (stage_ == Stage::kRuns) return std::nullopt;
-  return static_cast<uint64_t>(stage_);
-}
-
-std::vector<int> GlooCall::AwaitedRanks() const {
-  MutexLock lock(mu_);
-  if (stage_ == Stage::kBegun) return {0};
-  const int peer = mesh_ == nullptr ? -1 : mesh_->waits_for();
-  return peer < 0 ? std::vector<int>() : std::vector<int>{peer};
-}
-
-std::string GlooCall::DescribeWait() const {
-  MutexLock lock(mu_);
-  if (stage_ == Stage::kEnded) return "";
-  if (stage_ == Stage::kBegun) return StrCat("waits for ", members_.DescribeRank(0), ", which says when all have come");
-  const int peer = mesh_ == nullptr ? -1 : mesh_->waits_for();
-  return peer < 0 ? "is in Gloo's hands" : StrCat("waits for ", members_.DescribeRank(peer), ", in Gloo's hands");
 }
 
 }  // namespace cohort::collective

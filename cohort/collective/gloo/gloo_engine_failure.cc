@@ -13,21 +13,13 @@ constexpr std::chrono::seconds kCauseLimit{5};
 }  // namespace
 
 void GlooEngine::OnPeerGone() {
-  std::vector<std::shared_ptr<PendingArrivals>> pending;
-  bool awaits_turn = false;
+  order_.OnPeerGone();
   bool explains = false;
   {
     MutexLock lock(mu_);
-    for (const auto& [id, arrivals] : arrivals_) pending.push_back(arrivals);
-    awaits_turn =
-        std::any_of(calls_.begin(), calls_.end(), [](const auto& entry) { return entry.second->waits_for_turn(); });
     explains = explaining_ > 0;
   }
   Status why;
-  for (const auto& arrivals : pending) {
-    if (why.ok()) why = arrivals->WhyNever();
-  }
-  if (why.ok() && awaits_turn) why = host_.WhyGone(0);
   for (int rank = 0; explains && why.ok() && rank < host_.members().size(); ++rank) why = host_.WhyGone(rank);
   if (!why.ok()) host_.Fail(why);
 }
@@ -43,7 +35,7 @@ Status GlooEngine::Explain(const Status& seen) {
     OnPeerGone();
     const auto until = std::chrono::steady_clock::now() + kCauseLimit;
     MutexLock lock(mu_);
-    while (failed_.ok() && changed_.WaitUntil(mu_, until)) {
+    while (!failed_ && changed_.WaitUntil(mu_, until)) {
     }
     --explaining_;
   }
@@ -51,34 +43,15 @@ Status GlooEngine::Explain(const Status& seen) {
   return host_.status();
 }
 
-bool GlooEngine::NeedsFarewells() const {
-  MutexLock lock(mu_);
-  return running_ == 0 && calls_.empty();
-}
-
-void GlooEngine::OnPeerLeft(int process) {
-  {
-    MutexLock lock(mu_);
-    if (running_ > 0) {
-      left_.push_back(process);
-      return;
-    }
-  }
-  host_.SendFarewell(process);
-}
-
 void GlooEngine::Fail(const Status& why) {
-  std::map<Key, std::shared_ptr<GlooCall>> calls;
+  if (!order_.SetFailed(why)) return;
   {
     MutexLock lock(mu_);
-    if (!failed_.ok()) return;
-    failed_ = why;
-    calls = calls_;
-    arrivals_.clear();
+    failed_ = true;
   }
   changed_.NotifyAll();
   for (const auto& lane : lanes_) lane->Stop();
-  for (const auto& [key, call] : calls) call->Fail(why);  // a call that runs ends by itself soon: its mesh is broken
+  order_.EndCalls();  // a call that runs ends by itself soon: its mesh is broken
 }
 
 }  // namespace cohort::collective

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cohort/collective/gloo/gloo_call.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::collective {
@@ -14,7 +15,7 @@ GlooLane::~GlooLane() {
   Join();
 }
 
-void GlooLane::Add(int64_t turn, std::shared_ptr<GlooCall> call) {
+void GlooLane::Add(int64_t turn, std::shared_ptr<TurnCall> call) {
   MutexLock lock(mu_);
   turns_[turn] = std::move(call);
   changed_.NotifyAll();
@@ -36,8 +37,9 @@ void GlooLane::Join() {
 void GlooLane::Loop() {
   SetThreadName("cohort-gloo");
   BlockBrokenPipeSignal();
+  const TurnCall::WaitsFor waits_for = [this] { return mesh_->waits_for(); };
   for (;;) {
-    std::shared_ptr<GlooCall> call;
+    std::shared_ptr<TurnCall> call;
     int64_t turn = 0;
     {
       MutexLock lock(mu_);
@@ -49,7 +51,7 @@ void GlooLane::Loop() {
     }
     Tensor result;
     Status status;
-    const bool ran = call->Run(*mesh_, [&](CollectiveCall& running) {
+    const bool ran = call->Run(waits_for, [&](CollectiveCall& running) {
       try {
         result = RunByGloo(*mesh_, running, world_, static_cast<uint32_t>(turn));
       } catch (...) {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <thread>
 
-#include "cohort/collective/gloo/gloo_call.h"
 #include "cohort/collective/gloo/mesh.h"
+#include "cohort/collective/turns/turn_call.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::collective {
@@ -16,7 +16,7 @@ namespace cohort::collective {
 // except Join. End it with Stop, then Join.
 class GlooLane {
  public:
-  using Finish = std::function<void(const std::shared_ptr<GlooCall>&, const Status&, Tensor result)>;
+  using Finish = std::function<void(const std::shared_ptr<TurnCall>&, const Status&, Tensor result)>;
 
   // Starts the thread. The thread calls `finish` after each call that it has run; `finish` has to end the call.
   // Requires: the mesh is connected before the first Add.
@@ -27,7 +27,7 @@ class GlooLane {
   GlooMesh& mesh() { return *mesh_; }
   // Adds `call`. The thread runs it after the calls of all smaller turns have been added and run. Turns are numbered
   // from 0. After Stop the call is not run.
-  void Add(int64_t turn, std::shared_ptr<GlooCall> call) COHORT_EXCLUDES(mu_);
+  void Add(int64_t turn, std::shared_ptr<TurnCall> call) COHORT_EXCLUDES(mu_);
   // Breaks the mesh, so that the call that runs ends with an error. Does not wait. The thread then closes the mesh and
   // ends. The caller has to end the calls that have not run.
   void Stop() COHORT_EXCLUDES(mu_);
@@ -42,7 +42,7 @@ class GlooLane {
   const Finish finish_;
   Mutex mu_;
   CondVar changed_;
-  std::map<int64_t, std::shared_ptr<GlooCall>> turns_ COHORT_GUARDED_BY(mu_);
+  std::map<int64_t, std::shared_ptr<TurnCall>> turns_ COHORT_GUARDED_BY(mu_);
   int64_t next_ COHORT_GUARDED_BY(mu_) = 0;
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
   std::thread thread_;

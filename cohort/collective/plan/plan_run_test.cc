@@ -16,6 +16,7 @@ class ClosedHost final : public EngineHost {
   const GroupOptions& options() const override { return options_; }
   const MemberList& members() const override { return members_; }
   Status status() const override { return {}; }
+  std::shared_ptr<Device> device(int) const override { return nullptr; }
   Status WhyGone(int) const override { return {}; }
   void Fail(const Status&) override {}
   void Post(DataMessage, Tensor) override {}

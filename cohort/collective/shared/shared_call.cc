@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cohort/collective/shared/shared_computation.h"
+#include "cohort/collective/shared/shared_device_work.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
@@ -130,13 +131,19 @@ void SharedCall::Compute(std::vector<CollectiveCall> calls) {
   const auto work = std::make_shared<Work>();
   size_t bytes = 0;
   for (const CollectiveCall& call : calls) bytes += call.input.defined() ? call.input.bytes() : 0;
+  std::vector<Tensor> on_devices;
   try {
-    work->computation = MakeSharedComputation(calls, reductions_);
+    if (AreOnDevices(calls)) {
+      on_devices = RunOnDevices(calls);
+    } else {
+      work->computation = MakeSharedComputation(calls, reductions_);
+    }
   } catch (...) {
     const Status status = Status::FromCurrentException();
     host_.Fail(status);
     return End(std::move(calls), status, {});
   }
+  if (!on_devices.empty()) return End(std::move(calls), Status(), std::move(on_devices));
   work->call = shared_from_this();
   work->calls = std::move(calls);
   const int64_t parts = work->computation.parts;
@@ -150,7 +157,10 @@ void SharedCall::Compute(std::vector<CollectiveCall> calls) {
 }
 
 void SharedCall::End(std::vector<CollectiveCall> calls, const Status& status, std::vector<Tensor> results) {
-  for (CollectiveCall& call : calls) call.input.Reset();
+  for (CollectiveCall& call : calls) {
+    call.input.Reset();
+    call.output.Reset();
+  }
   for (size_t rank = 0; rank < calls.size(); ++rank) {
     if (!calls[rank].done) continue;
     EndCall(calls[rank], host_.members(), status, status.ok() ? std::move(results[rank]) : Tensor());

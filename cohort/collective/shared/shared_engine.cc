@@ -1,5 +1,6 @@
 #include "cohort/collective/shared/shared_engine.h"
 
+#include "cohort/collective/shared/shared_device_work.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::collective {
@@ -30,6 +31,7 @@ SharedEngine::Open SharedEngine::FindOrOpen(const CollectiveCall& call) {
 }
 
 void SharedEngine::Begin(CollectiveCall&& call) {
+  PrepareOnDevice(call);
   const Open open = FindOrOpen(call);
   host_.Watch(open.call);
   // If the schedules differ, the group has failed. The call ends now, and not when all members have arrived.

@@ -22,6 +22,9 @@ class SharedEngine final : public CollectiveEngine {
   explicit SharedEngine(EngineHost& host);
 
   Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kShared; }
+  bool TakesDeviceMemory(const DeviceCollectives& collectives) const override {
+    return collectives.Serves(host_.members().size());
+  }
   void Begin(CollectiveCall&& call) override COHORT_EXCLUDES(mu_);
   // Throws DataLossError, because no peer sends messages to a group of one process.
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;

@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/cluster/server.h"
 #include "cohort/collective/group.h"
+#include "cohort/collective/testing/device_members.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/registration.h"
 #include "tests/cluster/local_cluster.h"
@@ -79,6 +81,7 @@ struct Layout {
 inline std::ostream& operator<<(std::ostream& out, const Layout& layout) {
   out << layout.transport << "_" << layout.world << "_by_" << layout.per_process;
   if (layout.per_host > 0) out << "_hosts_of_" << layout.per_host;
+  if (layout.device_type != kHostDeviceType) out << "_" << layout.device_type;
   return layout.algorithm == Algorithm::kAuto ? out : out << "_" << AlgorithmName(layout.algorithm);
 }
 
@@ -91,10 +94,12 @@ inline std::vector<Layout> WithGloo(std::vector<Layout> layouts, std::vector<Lay
   return layouts;
 }
 
-// Returns all algorithms that a program may ask for in this build. kShared is not one of them, because AUTO chooses it.
+// Returns all algorithms that a program may ask for in this build, for members on the host's devices. kShared is not
+// one of them, because AUTO chooses it. Nor is kNccl, which is for other devices.
 inline std::vector<Algorithm> AskableAlgorithms() {
   std::vector<Algorithm> all = AllAlgorithms();
-  std::erase_if(all, [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared; });
+  std::erase_if(all,
+                [](Algorithm one) { return !IsBuilt(one) || one == Algorithm::kShared || one == Algorithm::kNccl; });
   return all;
 }
 
@@ -103,6 +108,7 @@ inline std::vector<Algorithm> AskableAlgorithms() {
 inline std::vector<Algorithm> OneAlgorithmPerEngine(const Layout& layout) {
   std::vector<Algorithm> all = {Algorithm::kAuto};
   if (layout.transport == "local") all.push_back(Algorithm::kRing);  // plans inside one process
+  if (layout.device_type != kHostDeviceType) return all;
   if (layout.transport != "local" && IsBuilt(Algorithm::kGloo)) all.push_back(Algorithm::kGloo);
   return all;
 }
@@ -114,7 +120,14 @@ class TestCluster {
   explicit TestCluster(const Layout& layout, std::chrono::milliseconds silence_limit = std::chrono::seconds(60),
                        ServerOptions options = cohort::testing::LocalCluster::FastOptions())
       : layout_(layout) {
-    if (layout.transport == "local") return;
+    if (layout.device_type == "GPU") {
+      RegisterAll();
+      cuda::RegisterGpusForTests();
+    }
+    if (layout.transport == "local") {
+      if (layout.device_type != kHostDeviceType) loose_.emplace(layout.device_type, layout.world);
+      return;
+    }
     options.protocol = layout.transport;
     options.silence_limit = silence_limit;
     options.config.device_count[layout.device_type] = layout.per_process;
@@ -126,12 +139,19 @@ class TestCluster {
     std::vector<DeviceName> members;
     for (int rank = 0; rank < layout_.world; ++rank) {
       const int each = servers_ ? layout_.per_process : layout_.world;
-      members.push_back(DeviceName::Parse(StrCat("/job:worker/task:", rank / each, "/device:CPU:", rank % each)));
+      members.push_back(DeviceName::Parse(
+          StrCat("/job:worker/task:", rank / each, "/device:", layout_.device_type, ":", rank % each)));
     }
     return members;
   }
   int processes() const { return processes_; }  // 0 for "local"
   Algorithm algorithm() const { return layout_.algorithm; }
+  // Returns what a member of rank `rank` is for the test: `member`, or one that brings its tensors in device memory.
+  std::shared_ptr<Communicator> OnDevice(std::shared_ptr<Communicator> member) {
+    if (!loose_) return member;
+    Device& device = *loose_->devices()[static_cast<size_t>(member->rank())];
+    return std::make_shared<DeviceMember>(std::move(member), device);
+  }
   // Returns the host name of a process; "" means the machine's own name.
   std::string HostOf(int process) const {
     return layout_.per_host > 0 ? StrCat("host ", process / layout_.per_host) : "";
@@ -144,6 +164,7 @@ class TestCluster {
   const Layout layout_;
   int processes_ = 0;
   std::optional<cohort::testing::LocalCluster> servers_;
+  std::optional<LooseDevices> loose_;
 };
 
 // Joins the group of all members, and owns the Group of each process. Before a process joins, `adjust` may change its
@@ -180,7 +201,7 @@ class TestGroup {
     }
     for (const auto& group : groups_) {
       for (size_t i = 0; group != nullptr && i < group->local_ranks().size(); ++i) {
-        members_.push_back(group->communicator(static_cast<int>(i)));
+        members_.push_back(cluster.OnDevice(group->communicator(static_cast<int>(i))));
       }
     }
   }

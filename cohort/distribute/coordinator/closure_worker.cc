@@ -129,9 +129,20 @@ void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
     const ClosureFunction::OfWorker& nodes = function->of(worker_);
     session_->MakeCallable(nodes.arguments, nodes.fetches, nodes.targets);
     prepared_.insert(function);
+    SayDevices();
   }
   ready_function_ = function.get();
   keeps_ready_ = function;
+}
+
+void ClosureWorker::SayDevices() {
+  if (shared_.said_devices.exchange(true)) return;
+  const DeviceName task = DeviceName::Parse(device_);
+  int64_t gpus = 0;
+  for (const DeviceAttributes& device : session_->ListDevices()) {
+    gpus += task.Matches(device.name) && device.type != kHostDeviceType ? 1 : 0;
+  }
+  LogInfo("coordinator", "Number of GPUs on workers: ", gpus);
 }
 
 void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results) {

@@ -42,6 +42,7 @@ struct ClosureWorkers {
   ClosureQueue queue;
   std::atomic<int64_t> lost_elements{0};
   std::atomic<int64_t> repeated_closures{0};
+  std::atomic<bool> said_devices{false};    // the log says how many GPUs workers have
   std::atomic<int> workers_that_answer{0};  // all except those that have been broken for options.worker_timeout
   Mutex mu;
   std::vector<std::weak_ptr<PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
@@ -62,6 +63,8 @@ class ClosureWorker {
  private:
   using Clock = std::chrono::steady_clock;
   void Loop();
+  // Logs, once for all workers, how many GPUs this worker has. Requires: the session is connected to it.
+  void SayDevices();
   // Prepares and starts a closure.
   void Start(const ClosurePtr& closure);
   // Starts a closure whose function is prepared. The end of another closure of the session may call it, too.

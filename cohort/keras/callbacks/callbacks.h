@@ -42,7 +42,8 @@ struct COHORT_EXPORT BackupAndRestoreOptions {
   int64_t save_every_batches = 0;  // 0: after each epoch
   bool delete_checkpoint = true;   // delete the backup when Fit has ended without an error
   // A backup that cannot be written, because the disk is full, is a warning, and the next one is tried. So many in a
-  // row end the training with the error. At least 1. A backup because of SIGTERM must succeed.
+  // row end the training with the error; those of one second count once. At least 1. A backup because of SIGTERM must
+  // succeed.
   int max_save_failures = 5;
 };
 // Keeps the state of the training (CallbackHost::BackUpTraining) in `<backup_dir>/latest.weights.h5`, and the state

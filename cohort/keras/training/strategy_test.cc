@@ -79,6 +79,40 @@ TEST_P(Replicas, UpdateAsOneDevice) {
   }
 }
 
+std::vector<std::vector<float>> Weights(const Trained& trained) {
+  std::vector<std::vector<float>> weights;
+  for (const Tensor& weight : trained.after) weights.push_back(weight.ToVector<float>());
+  return weights;
+}
+
+// Fit reduces gradients where they lie. RING is the control: it reduces in host memory. The sum of two replicas has one
+// order only, so the bits are the same. The first two GPUs are on different cards, the first and the third on one.
+TEST(ReplicasOnGpus, FitReducesGradientsInTheMemoryOfTheDevices) {
+  if (cuda::TestsRunOnCard()) GTEST_SKIP() << "this test counts the kernels of the fake driver";
+  RegisterAll();
+  cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  TrainingCase one;
+  one.optimizer = SGD({.learning_rate = 0.05, .momentum = 0.9});
+  one.normalized = true;
+  const auto fit = [&](const std::string& second, distribute::CommunicationImplementation implementation,
+                       int64_t* reductions) {
+    const int64_t before = control.launches_of("CombineKernel");
+    const Trained trained = Train(one, distribute::Mirrored({.devices = {"/device:GPU:0", second},
+                                                             .communication = {.implementation = implementation}}));
+    *reductions = control.launches_of("CombineKernel") - before;
+    return Weights(trained);
+  };
+  for (const char* second : {"/device:GPU:1", "/device:GPU:2"}) {
+    int64_t reductions = 0, again = 0, by_ring = 0;
+    const auto weights = fit(second, distribute::CommunicationImplementation::kAuto, &reductions);
+    EXPECT_GE(reductions, 6) << "one in each step";
+    EXPECT_EQ(fit(second, distribute::CommunicationImplementation::kAuto, &again), weights) << "the same bits";
+    EXPECT_EQ(again, reductions);
+    EXPECT_EQ(fit(second, distribute::CommunicationImplementation::kRing, &by_ring), weights);
+    EXPECT_EQ(by_ring, 0);
+  }
+}
+
 // Adds the sum of its input to its weight each time it is called.
 class Accumulates final : public Layer {
  public:

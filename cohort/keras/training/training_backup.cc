@@ -107,13 +107,13 @@ std::string Trainer::BackUpTraining() {
 }
 
 void Trainer::ReportLostSteps(bool restored, const std::string& where, const std::string& why) const {
+  const std::string from = restored ? StrCat("training goes on from step ", engine().Iterations(), " of '", where, "'")
+                                    : StrCat("there is no backup '", where, "', so training begins anew");
   if (!is_remote()) {
-    if (restored) LogInfo("keras", "training goes on from '", where, "'");
+    if (restored) LogInfo("keras", from);
     return;
   }
   const std::optional<int64_t> earlier = engine().earlier_training()->steps();
-  const std::string from = restored ? StrCat("training goes on from step ", engine().Iterations(), " of '", where, "'")
-                                    : StrCat("there is no backup '", where, "', so training begins anew");
   if (!earlier) {
     if (restored) LogInfo("keras", "the parameter servers have lost the number of steps, or are new ones; ", from);
     return;

@@ -92,7 +92,7 @@ class COHORT_EXPORT CheckpointSaverHook final : public SessionRunHook {
     // The file that gets the graph and the events of checkpoints. Null: a new one in checkpoint_dir.
     std::shared_ptr<EventWriter> summary_writer;
     // A checkpoint that cannot be written, because the disk is full, is a warning, and the next one is tried. So many
-    // in a row end the training. The checkpoint of the end must succeed.
+    // in a row end the training; those of one second count once. The checkpoint of the end must succeed.
     int max_save_failures = 5;
   };
   // Throws InvalidArgumentError if checkpoint_dir is "" or max_save_failures is less than 1, and what StepTimer throws.

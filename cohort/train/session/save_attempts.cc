@@ -9,6 +9,8 @@
 namespace cohort::train {
 namespace {
 
+constexpr std::chrono::seconds kCountInterval{1};
+
 // Returns whether writing files has failed with `code`, and not a step of the session.
 bool IsOfFiles(Code code) {
   switch (code) {
@@ -23,7 +25,8 @@ bool IsOfFiles(Code code) {
 
 }  // namespace
 
-SaveAttempts::SaveAttempts(int limit, std::string who) : limit_(limit), who_(std::move(who)) {
+SaveAttempts::SaveAttempts(int limit, std::string who, std::function<Clock::time_point()> now)
+    : limit_(limit), who_(std::move(who)), now_(std::move(now)) {
   if (limit < 1) {
     throw InvalidArgumentError(StrCat("[", who_, "] expected max_save_failures of at least 1; got ", limit));
   }
@@ -34,6 +37,15 @@ bool SaveAttempts::Try(const std::function<void()>& save) {
     save();
   } catch (const Error& error) {
     if (!IsOfFiles(error.code())) throw;
+    const Clock::time_point now = now_();
+    if (counted_at_ && now - *counted_at_ < kCountInterval) {
+      LogInfo(who_,
+              "a checkpoint could not be written; this does not count, because one has failed less than a second "
+              "ago: ",
+              error.what());
+      return false;
+    }
+    counted_at_ = now;
     ++failed_;
     if (failed_ >= limit_) {
       LogError(who_, "no checkpoint could be written ", failed_, " times in a row: the training ends");
@@ -44,6 +56,7 @@ bool SaveAttempts::Try(const std::function<void()>& save) {
     return false;
   }
   failed_ = 0;
+  counted_at_.reset();
   return true;
 }
 

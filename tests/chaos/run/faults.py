@@ -4,17 +4,18 @@ import dataclasses
 import pathlib
 import re
 import signal
-import socket
 import time
 
 import accounts
 import checkpoints
 import processes
+import thieves
 
 START_LIMIT = 120.0  # for a job to train
 RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
 END_LIMIT = 120.0  # for a launch to end after SIGTERM
 PAUSE = 8.0  # longer than the silence limit, 4.5 s
+KILLED_BY_RUN = "killed by the run"
 HANG_PATIENCE = 25.0  # an operator waits so long for a line that names a task that hangs
 
 
@@ -161,24 +162,23 @@ class _Injection:
 
     def _port(self):
         port = int(_address_of(self.job, self.task).rpartition(":")[2])
-        self._begin()
-        self._signal_task(signal.SIGKILL)
-        thief = socket.socket()
-        try:
-            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with thieves.Thief(port) as thief:
+            self._begin()
+            self._signal_task(signal.SIGKILL)
             # The killed process holds the port for some moments; then the launcher's reservation alone has it.
-            if processes.wait_until(lambda: _listens(thief, port), 0.5, pause=0.001):
-                self._note("taken for 3 s")
-                time.sleep(3)
+            if not thief.try_for(0.5):
+                self._note(f"{thief.user} was refused")
             else:
-                self._note("the thief was refused")
-        finally:
-            thief.close()
+                self._note(f"taken for 3 s by {thief.user}")
+                time.sleep(3)
+                if thief.another_user:
+                    self.result.problems.append(f"another user has taken the port of {self.task}")
         self._await_replacement()
 
     def _hang(self):
-        """A task that hangs in a step is named, and the launcher replaces it. Nobody sees a task that hangs between two
-        steps, where its code may do what it likes. So the run plays the operator, who kills that one."""
+        """A task that hangs in a step is named, and the launcher replaces it. So is one that hangs between two steps of a
+        mirrored training, because the others wait for it. Nobody waits for another task that hangs between two steps,
+        where its code may do what it likes. So the run plays the operator, who kills that one."""
         self._begin()
         self.job.hang_file.write_text(self.task)
         if not self.job.wait_for(lambda: self.job.find("^hangs$", self.at), RECOVERY_LIMIT):
@@ -186,8 +186,8 @@ class _Injection:
         line = self.job.wait_for(lambda: self._named_by() or self.job.ended(), HANG_PATIENCE)
         if line and line is not True:
             self.result.named = line.time - self.at
-        if self.job.find(self._started_again(), self.at) is None:
-            self._note("killed by the run")
+        if not self.job.mirrored() and self.job.find(self._started_again(), self.at) is None:
+            self._note(KILLED_BY_RUN)
             self._signal_task(signal.SIGKILL)
         self._await_replacement()
 
@@ -311,15 +311,6 @@ def _check_last_checkpoint(job):
     last = job.acks("worker/0")[-1][1]
     if saved != last:
         raise Failed(f"the last checkpoint is of step {saved}; the last step was {last}")
-
-
-def _listens(thief, port):
-    try:
-        thief.bind(("127.0.0.1", port))
-        thief.listen(100)
-    except OSError:
-        return False
-    return True
 
 
 def _address_of(job, task):

@@ -19,6 +19,7 @@ SPREAD = 5  # so many steps after the fault show that a worker trains again
 WORKERS = ("worker/0", "worker/1")
 SERVERS = ("ps/0", "ps/1")
 RESTARTS = 1000
+HANG_LIMIT = 6  # seconds without progress after which a mirrored training fails because a task hangs
 
 
 class Line:
@@ -113,6 +114,8 @@ class Job:
         environment = dict(os.environ, COHORT_TOKEN=self.mark, FIT_PAUSE_MS="50", FIT_EPOCHS="40",
                            FIT_HANG_FILE=str(self.hang_file))
         environment[processes.MARK] = self.mark
+        if self.mirrored() and self.fault.kind == "hang":
+            environment["COHORT_PROGRESS_LIMIT"] = str(HANG_LIMIT)
         for name in ("TF_CONFIG", "COHORT_TOKEN_FILE", "COHORT_RUN_ID"):
             environment.pop(name, None)
         with self._changed:

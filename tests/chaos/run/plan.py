@@ -15,7 +15,7 @@ KINDS = {
     "cut_both_ways": "network cut both ways for 8 s",
     "disk": "disk full twice",
     "port": "kill -9, and another process takes the port",
-    "hang": "user code never returns",
+    "hang": "user code never returns; the run kills the task if nobody waits for it",
     "torn": "the newest checkpoint is damaged, then kill -9",
 }
 # The kinds that need the right to make namespaces.

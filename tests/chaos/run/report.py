@@ -2,6 +2,7 @@
 
 import statistics
 
+import faults
 import plan
 
 
@@ -70,6 +71,16 @@ def frozen(results):
     return "\n".join(lines)
 
 
+def hung(results):
+    """Says who has ended the tasks that hung."""
+    of_kind = [result for result in results if result.fault.kind == "hang"]
+    by_run = sum(faults.KILLED_BY_RUN in result.note for result in of_kind)
+    if not of_kind:
+        return ""
+    return f"User code that never returns: {len(of_kind)} tasks; {by_run} killed by the run, the others by the launcher."
+
+
 def page(results, how):
     return "\n\n".join(part for part in (
-        how, by_kind(results), "Survived, by job and role:\n\n" + by_role(results), frozen(results)) if part) + "\n"
+        how, by_kind(results), "Survived, by job and role:\n\n" + by_role(results), frozen(results),
+        hung(results)) if part) + "\n"

@@ -1,6 +1,8 @@
 """Tests of the parts of the long run that start no process: python3 tests/chaos/run/run_test.py."""
 
+import os
 import pathlib
+import socket
 import tempfile
 import types
 import unittest
@@ -10,6 +12,7 @@ import checkpoints
 import faults
 import plan
 import report
+import thieves
 
 
 class PlanTest(unittest.TestCase):
@@ -79,6 +82,25 @@ class DamageTest(unittest.TestCase):
                 self.assertTrue(changed[0].startswith("model.ckpt-20."), changed)
 
 
+class ThiefTest(unittest.TestCase):
+    def test_a_thief_gets_a_free_port(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with thieves.Thief(port) as thief:
+            self.assertTrue(thief.try_for(30))
+            with socket.create_connection(("127.0.0.1", port)):
+                pass
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_another_user_does_not_get_a_reserved_port(self):
+        with socket.socket() as reservation:
+            reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            reservation.bind(("127.0.0.1", 0))
+            with thieves.Thief(reservation.getsockname()[1]) as thief:
+                self.assertEqual((thief.try_for(0.1), thief.user), (False, "nobody"))
+
+
 class ReportTest(unittest.TestCase):
     def test_percentiles_are_values_that_were_seen(self):
         self.assertEqual(report.percentile([3, 1, 2], 0.5), 2)
@@ -93,6 +115,13 @@ class ReportTest(unittest.TestCase):
         self.assertIn("| `kill`: kill -9 | 2 | 1 | 0.10 s, 0.10 s | 0.20 s, 0.20 s | 1.00 s, 1.00 s | 7 | 0 | 0 | 0 | 1 | 0 |",
                       table)
         self.assertIn("| asynchronous | 1 of 2 | - | - | - |", report.by_role([good, bad]))
+
+    def test_the_page_says_who_has_ended_tasks_that_hung(self):
+        hang = plan.fault_of(1, 0, ("asynchronous", "hang", "worker"))
+        results = [faults.Result(hang, note=faults.KILLED_BY_RUN), faults.Result(hang), faults.Result(hang)]
+        self.assertIn("3 tasks; 1 killed by the run, the others by the launcher.", report.page(results, "how"))
+        kill = plan.fault_of(1, 0, ("asynchronous", "kill", "ps"))
+        self.assertNotIn("killed by the run", report.page([faults.Result(kill)], "how"))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ void AddStatus(const TaskStatus& status, Json* json) {
   (*json)["variables"] = status.variables;
   (*json)["variable_bytes"] = status.variable_bytes;
   (*json)["restarts"] = status.restarts;
+  (*json)["hang"] = status.hang;
   (*json)["running_steps"] = Json::array();
   for (const StepStatus& step : status.running) (*json)["running_steps"].push_back(StepJson(step));
   (*json)["more_running_steps"] = status.more_running;

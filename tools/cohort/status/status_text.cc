@@ -17,8 +17,8 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-constexpr std::array kColumns = {"TASK",   "STATE",  "STEP",   "STEPS/S",   "DATA",     "COMPUTE", "WAIT",
-                                 "SENT/S", "RECV/S", "MEMORY", "VARIABLES", "RESTARTS", "UP"};
+constexpr std::array kColumns = {"TASK",   "STATE",  "STEP",   "STEPS/S",   "DATA",     "COMPUTE",     "WAIT",
+                                 "SENT/S", "RECV/S", "MEMORY", "VARIABLES", "RESTARTS", "INCARNATION", "UP"};
 constexpr size_t kLeftColumns = 2;  // the others are right-aligned
 
 std::string Format(const char* format, double value) {
@@ -38,6 +38,13 @@ std::string Bytes(double bytes) {
 }
 
 std::string Bytes(uint64_t bytes) { return Bytes(static_cast<double>(bytes)); }
+
+// Returns the first eight of sixteen hexadecimal digits. They tell one process of a task from another.
+std::string Incarnation(uint64_t incarnation) {
+  std::array<char, 16> text;
+  std::snprintf(text.data(), text.size(), "%08x", static_cast<unsigned>(incarnation >> 32));
+  return text.data();
+}
 
 const char* AnswerText(TaskReport::Answer answer) {
   switch (answer) {
@@ -69,6 +76,7 @@ Row RowOf(const TaskReport& task) {
           Bytes(status.memory_bytes),
           status.variables == 0 ? "-" : StrCat(status.variables, ", ", Bytes(status.variable_bytes)),
           StrCat(status.restarts),
+          Incarnation(status.incarnation),
           DurationText(status.uptime)};
 }
 

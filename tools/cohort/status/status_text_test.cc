@@ -54,8 +54,9 @@ TEST(StatusTextTest, VerdictTableAndWhatIsNotWell) {
   EXPECT_EQ(lines[0], "worker 0 has not answered for 5.0 s");
   EXPECT_EQ(lines[1], "");
   EXPECT_THAT(lines[2], StartsWith("TASK      STATE"));
-  EXPECT_THAT(lines[3], AllOf(StartsWith("ps 0      running    12 300"), HasSubstr(" 4 000 "), HasSubstr(" 50% "),
-                              HasSubstr("1.5 MB"), HasSubstr("120 MB"), HasSubstr("3, 4.0 kB"), HasSubstr("90.0 s")));
+  EXPECT_THAT(lines[3],
+              AllOf(StartsWith("ps 0      running    12 300"), HasSubstr(" 4 000 "), HasSubstr(" 50% "),
+                    HasSubstr("1.5 MB"), HasSubstr("120 MB"), HasSubstr("3, 4.0 kB"), HasSubstr("  ffffffff  90.0 s")));
   EXPECT_THAT(lines[4], StartsWith("worker 0  no answer       -"));
   EXPECT_EQ(lines[6], "worker 0 at 127.0.0.1:2");
   EXPECT_EQ(lines[7], "  worker 0 has not answered for 5.0 s");

@@ -6,6 +6,7 @@
 #include "cohort/backends/cuda/fake/fake_blas.h"
 #include "cohort/backends/cuda/fake/fake_dnn.h"
 #include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/process_nccl.h"
 #include "cohort/backends/register.h"
 
 namespace cohort::cuda {
@@ -20,6 +21,7 @@ __attribute__((constructor(101))) void InstallFakeCards() {
   InstallDriver(driver);
   InstallBlas(new FakeBlas(*driver));
   InstallDnn(new FakeDnn(*driver));
+  InstallNccl(new ProcessNccl(*driver));
 }
 
 // In a build without CUDA, RegisterBackends leaves this backend out.

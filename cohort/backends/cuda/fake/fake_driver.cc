@@ -3,6 +3,7 @@
 // that runs all of them. A card that has failed runs no work any more, but sets markers, so that waits end.
 #include "cohort/backends/cuda/fake/fake_driver.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -85,7 +86,7 @@ struct FakeCardState {
   int64_t work_left COHORT_GUARDED_BY(mu) = 0;
   size_t used COHORT_GUARDED_BY(mu) = 0;
   std::map<void*, size_t> blocks COHORT_GUARDED_BY(mu);
-  std::vector<FakeDriver::Queue*> streams COHORT_GUARDED_BY(mu);
+  std::vector<std::shared_ptr<FakeDriver::Queue>> streams COHORT_GUARDED_BY(mu);
 
   // Called by a stream before a piece of work. Waits while the card is held. Returns whether the work may run.
   bool BeginWork(bool always) {
@@ -105,15 +106,20 @@ class FakeDriver::Queue {
           SetThreadName(name);
           Loop(options, seed);
         }) {}
-  ~Queue() {
+  ~Queue() { Stop(); }
+  // Ends the thread when it has done all work. Call it on one thread at a time.
+  void Stop() {
     {
       MutexLock lock(mu_);
       stopping_ = true;
     }
     wake_.NotifyAll();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   int card() const { return card_; }
+  // Whether a kernel was ever enqueued.
+  bool has_kernels() const { return has_kernels_; }
+  void set_has_kernels() { has_kernels_ = true; }
 
   // Runs `work` after all work before it, or records it if the stream is being captured. A piece of work with `always`
   // runs also on a card that has failed.
@@ -150,6 +156,7 @@ class FakeDriver::Queue {
     const auto marker = std::make_shared<Marker>();
     {
       MutexLock lock(mu_);
+      if (ended_) return;
       queue_.push_back({[marker] { marker->Reach(); }, true});
       wake_.NotifyOne();
     }
@@ -174,7 +181,10 @@ class FakeDriver::Queue {
       {
         MutexLock lock(mu_);
         while (queue_.empty()) {
-          if (stopping_) return;
+          if (stopping_) {
+            ended_ = true;
+            return;
+          }
           wake_.Wait(mu_);  // ends: the destructor notifies
         }
         piece = std::move(queue_.front());
@@ -187,11 +197,13 @@ class FakeDriver::Queue {
 
   const int card_;
   CardState& state_;
+  std::atomic<bool> has_kernels_{false};
   Mutex mu_;
   CondVar wake_;
   std::deque<Piece> queue_ COHORT_GUARDED_BY(mu_);
   std::unique_ptr<Graph> capture_ COHORT_GUARDED_BY(mu_);  // null: the stream is not being captured
   bool stopping_ COHORT_GUARDED_BY(mu_) = false;
+  bool ended_ COHORT_GUARDED_BY(mu_) = false;  // the thread runs nothing any more
   std::thread thread_;
 };
 
@@ -311,12 +323,12 @@ void* FakeDriver::Allocate(int card, size_t bytes) {
 void FakeDriver::Free(int card, void* data) {
   RefuseInCapture("Free");
   CardState& state = State(card);
-  std::vector<Queue*> streams;
+  std::vector<std::shared_ptr<Queue>> streams;  // another thread may destroy one meanwhile
   {
     MutexLock lock(state.mu);
     streams = state.streams;
   }
-  for (Queue* stream : streams) stream->WaitUntilIdle();
+  for (const auto& stream : streams) stream->WaitUntilIdle();
   MutexLock lock(state.mu);
   const auto found = state.blocks.find(data);
   if (found == state.blocks.end())
@@ -347,19 +359,25 @@ void FakeDriver::FreePinned(int, void* data) {
 StreamHandle FakeDriver::MakeStream(int card, const std::string& name) {
   NeedContext(card, "MakeStream");
   CardState& state = State(card);
-  auto* queue = new Queue(card, state, name, options_, next_seed_++);
+  const auto queue = std::make_shared<Queue>(card, state, name, options_, next_seed_++);
   MutexLock lock(state.mu);
   state.streams.push_back(queue);
-  return {queue, card};
+  return {queue.get(), card};
 }
 
 void FakeDriver::DestroyStream(int card, StreamHandle stream) {
   CardState& state = State(card);
+  std::shared_ptr<Queue> destroyed;
   {
     MutexLock lock(state.mu);
-    std::erase(state.streams, static_cast<Queue*>(stream.native));
+    const auto found = std::find_if(state.streams.begin(), state.streams.end(),
+                                    [&](const auto& one) { return one.get() == stream.native; });
+    if (found == state.streams.end())
+      throw InternalError("[fake driver] expected a stream to destroy; got another one");
+    destroyed = std::move(*found);
+    state.streams.erase(found);
   }
-  delete static_cast<Queue*>(stream.native);
+  destroyed->Stop();
 }
 
 EventHandle FakeDriver::MakeEvent(int card, EventUse use) {
@@ -441,27 +459,25 @@ Status FakeDriver::Synchronize(EventHandle event) {
 }
 
 double FakeDriver::MicrosecondsBetween(EventHandle begin, EventHandle end) {
-  double times[2];
-  for (const bool is_end : {false, true}) {
-    auto* event = static_cast<Event*>((is_end ? end : begin).native);
-    std::shared_ptr<Marker> marker;
-    {
-      MutexLock lock(event->mu);
-      marker = event->last;
-    }
-    if (event->use != EventUse::kOrderAndTime || marker == nullptr || !marker->IsReached()) {
+  const auto time_of = [](const EventHandle& handle) {
+    auto* event = static_cast<Event*>(handle.native);
+    MutexLock lock(event->mu);
+    if (event->use != EventUse::kOrderAndTime || event->last == nullptr || !event->last->IsReached()) {
       throw InternalError("[cuda] device not ready (600, on the fake driver): expected reached events with times");
     }
-    MutexLock lock(marker->mu);
-    times[is_end] = marker->at;
-  }
-  return times[1] - times[0];
+    MutexLock marker_lock(event->last->mu);
+    return event->last->at;
+  };
+  return time_of(end) - time_of(begin);
 }
 
-void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy, StreamHandle stream) {
+void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
+  if (direction == Copy::kToHost) control_.bytes_to_host_ += static_cast<int64_t>(bytes);
+  if (direction == Copy::kFromHost) control_.bytes_from_host_ += static_cast<int64_t>(bytes);
+  if (direction != Copy::kOnDevice && queue->has_kernels()) ++control_.copies_between_kernels_;
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
@@ -502,6 +518,11 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
   CheckHasCode(code, queue->card());
   RefuseIfWanted(*queue);
   ++control_.launches_;
+  queue->set_has_kernels();
+  {
+    MutexLock lock(control_.mu_);
+    ++control_.launches_by_name_[code.name];
+  }
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);
   std::memcpy(copy.get(), argument, bytes);
@@ -539,6 +560,13 @@ void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
 }
 
 void FakeDriver::DestroyGraph(GraphHandle graph) { delete static_cast<Graph*>(graph.native); }
+
+int64_t FakeControl::launches_of(const std::string& part) const {
+  MutexLock lock(mu_);
+  int64_t launches = 0;
+  for (const auto& [name, count] : launches_by_name_) launches += name.find(part) == std::string::npos ? 0 : count;
+  return launches;
+}
 
 void FakeControl::FailWork(int card, int64_t n) {
   FakeCardState& state = State(card);

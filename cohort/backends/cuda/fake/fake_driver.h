@@ -67,6 +67,13 @@ class FakeControl {
   // Return counts since the start: of kernels that were enqueued or captured, and of launches of graphs.
   int64_t launches() const { return launches_; }
   int64_t graph_launches() const { return graph_launches_; }
+  // Returns how many of the kernels had `part` in the name of their C++ type.
+  int64_t launches_of(const std::string& part) const;
+  // Return how many bytes copies to and from the host have had since the start, and how many of these copies were on a
+  // stream that also had kernels, so that they could not run beside kernels.
+  int64_t bytes_to_host() const { return bytes_to_host_; }
+  int64_t bytes_from_host() const { return bytes_from_host_; }
+  int64_t copies_between_kernels() const { return copies_between_kernels_; }
   // Returns how many bytes Allocate has given and Free has not taken back.
   size_t bytes_allocated(int card) const;
   // Returns whether the card has a context, which the first call makes that needs one.
@@ -79,6 +86,11 @@ class FakeControl {
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   std::atomic<int64_t> launches_{0};
   std::atomic<int64_t> graph_launches_{0};
+  std::atomic<int64_t> bytes_to_host_{0};
+  std::atomic<int64_t> bytes_from_host_{0};
+  std::atomic<int64_t> copies_between_kernels_{0};
+  mutable Mutex mu_;
+  std::map<std::string, int64_t> launches_by_name_ COHORT_GUARDED_BY(mu_);
   std::atomic<int64_t> allocations_left_{0};
   std::atomic<int64_t> failing_allocations_{0};
   std::atomic<int64_t> pinned_left_{0};

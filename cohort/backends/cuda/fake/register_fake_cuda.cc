@@ -6,6 +6,7 @@
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/fake_blas.h"
 #include "cohort/backends/cuda/fake/fake_dnn.h"
+#include "cohort/backends/cuda/fake/fake_nccl.h"
 #include "cohort/backends/cuda/kernels/host_fallback.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/register.h"
@@ -24,6 +25,7 @@ FakeDriver& RegisterFakeCuda(int cards) {
     InstallDriver(made);
     InstallBlas(new FakeBlas(*made));
     InstallDnn(new FakeDnn(*made));
+    InstallNccl(new FakeNccl(*made));
     CudaBackend& backend = CudaBackend::Get();
     backend.set_takes_unplaced_nodes(false);
     if (BackendRegistry::Global().Find(backend.type()) == nullptr) {  // the machine has no card
@@ -35,9 +37,13 @@ FakeDriver& RegisterFakeCuda(int cards) {
   return *driver;
 }
 
-void RegisterGpusForTests() {
+bool TestsRunOnCard() {
   const char* on_card = std::getenv("COHORT_TEST_CARD");
-  if (on_card == nullptr || std::string(on_card) != "1") {
+  return on_card != nullptr && std::string(on_card) == "1";
+}
+
+void RegisterGpusForTests() {
+  if (!TestsRunOnCard()) {
     RegisterFakeCuda();
     return;
   }
@@ -47,6 +53,11 @@ void RegisterGpusForTests() {
     throw FailedPreconditionError(StrCat("[cuda] expected a card, because COHORT_TEST_CARD is 1; got none: ", why));
   }
   CudaBackend::Get().set_takes_unplaced_nodes(false);
+}
+
+FakeNccl& InstalledFakeNccl() {
+  RegisterFakeCuda();
+  return static_cast<FakeNccl&>(FindNccl());
 }
 
 void RegisterFallbacksOfTests(KernelRegistry& registry) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/fake_nccl.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort::cuda {
@@ -12,10 +13,14 @@ namespace cohort::cuda {
 // placed on them unless they ask for it. The first call decides how many cards there are. Returns the driver, which
 // lives as long as the process. Thread-safe.
 FakeDriver& RegisterFakeCuda(int cards = 2);
+// Returns the fake library of collectives that RegisterFakeCuda has installed.
+FakeNccl& InstalledFakeNccl();
 
 // Calls RegisterFakeCuda. But if the environment variable COHORT_TEST_CARD is "1" (./dev test gpu), the devices are
 // those of the machine's cards, by turns. Throws FailedPreconditionError then if there is no card, with the reason.
 void RegisterGpusForTests();
+// Returns whether RegisterGpusForTests makes devices of the machine's cards.
+bool TestsRunOnCard();
 
 // Gives each op that has a kernel for the CPU and none for GPUs, such as an op of a test, a kernel that computes on the
 // host (kernels/host_fallback.h).

@@ -15,6 +15,7 @@
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"
+#include "cohort/backends/cuda/libraries/nccl.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
 
@@ -167,6 +168,22 @@ TEST_F(DynamicLibraryTest, FoldersComeFromTheVariableTheToolkitAndPythonInThisOr
                                    folder() + "/venv/lib/python3.11/site-packages/nvidia/cudnn/lib"));
   const Variable none("CUDA_HOME", folder() + "/nowhere");
   EXPECT_THAT(CudaLibraryFolders(), Not(Contains(folder() + "/nowhere/lib64")));
+}
+
+TEST_F(DynamicLibraryTest, AnNcclThatTellsNoVersionIsNamedWithItsPath) {
+  Put("libnccl-of-the-test.so");  // the machine may have the real one
+  LibraryRequest request = NcclRequest();
+  request.files = {"libnccl-of-the-test.so"};
+  EXPECT_THAT(
+      MessageOf<FailedPreconditionError>([&] { DynamicLibrary::Open(request, {folder()}); }),
+      AllOf(HasSubstr("NCCL 2"), HasSubstr(folder() + "/libnccl-of-the-test.so"), HasSubstr("it tells no version")));
+}
+
+TEST(NcclVersionTest, OnlyNccl2From218CanBeUsed) {
+  EXPECT_EQ(WhyNcclIsUnusable(21801), "");
+  EXPECT_EQ(WhyNcclIsUnusable(22907), "");
+  EXPECT_EQ(WhyNcclIsUnusable(21705), "its version is 2.17.5; 2.18.1 or a later NCCL 2 is needed");
+  EXPECT_EQ(WhyNcclIsUnusable(30001), "its version is 3.0.1; 2.18.1 or a later NCCL 2 is needed");
 }
 
 }  // namespace

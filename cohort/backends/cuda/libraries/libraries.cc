@@ -1,10 +1,11 @@
-// The libraries of the process: FindBlas, FindDnn and FindKernelCompiler, and the texts of their calls.
+// The libraries of the process: FindBlas, FindDnn, FindKernelCompiler and FindNccl, and the texts of calls.
 #include <array>
 #include <atomic>
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
+#include "cohort/backends/cuda/libraries/nccl.h"
 #include "cohort/backends/cuda/libraries/nvrtc.h"
 #include "cohort/core/str_cat.h"
 
@@ -14,6 +15,7 @@ namespace {
 std::atomic<Blas*> installed_blas{nullptr};
 std::atomic<Dnn*> installed_dnn{nullptr};
 std::atomic<KernelCompiler*> installed_compiler{nullptr};
+std::atomic<Nccl*> installed_nccl{nullptr};
 
 const char* NameOf(GemmEnd end) {
   switch (end) {
@@ -83,5 +85,12 @@ KernelCompiler* FindKernelCompiler(Driver& driver) {
   return made;
 }
 void InstallKernelCompiler(KernelCompiler* compiler) { installed_compiler.store(compiler); }
+
+Nccl& FindNccl() {
+  if (Nccl* nccl = installed_nccl.load()) return *nccl;
+  static Nccl* const made = MakeNccl().release();
+  return *made;
+}
+void InstallNccl(Nccl* nccl) { installed_nccl.store(nccl); }
 
 }  // namespace cohort::cuda

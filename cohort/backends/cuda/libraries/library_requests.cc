@@ -24,6 +24,8 @@ LibraryRequest RequestOf(const std::string& what, const std::string& file, int m
           }};
 }
 
+std::string VersionOfNccl(int version) { return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100); }
+
 }  // namespace
 
 std::string VersionText(size_t version) {
@@ -36,5 +38,22 @@ LibraryRequest CublasLtRequest(int major) {
 }
 
 LibraryRequest CudnnRequest(int major) { return RequestOf("cuDNN", "libcudnn.so", major, "cudnnGetVersion"); }
+
+std::string WhyNcclIsUnusable(int version) {
+  constexpr int kOldest = 21801;  // the first in which a non-blocking communicator can be aborted at any time
+  constexpr int kNextMajor = 30000;
+  if (version >= kOldest && version < kNextMajor) return "";
+  return StrCat("its version is ", VersionOfNccl(version), "; ", VersionOfNccl(kOldest),
+                " or a later NCCL 2 is needed");
+}
+
+LibraryRequest NcclRequest() {
+  return {"NCCL 2", {"libnccl.so.2", "libnccl.so"}, [](const DynamicLibrary& library) -> std::string {
+            const auto get_version = library.Find<int(int*)>("ncclGetVersion");
+            int version = 0;
+            if (get_version == nullptr || get_version(&version) != 0) return "it tells no version";
+            return WhyNcclIsUnusable(version);
+          }};
+}
 
 }  // namespace cohort::cuda

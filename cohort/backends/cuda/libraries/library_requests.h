@@ -15,5 +15,9 @@ LibraryRequest CudnnRequest(int major);
 
 // Returns the text of a version number as the functions of these libraries give it: "9.2.0" for 90200.
 std::string VersionText(size_t version);
+// Returns why a version of NCCL cannot be used, or "" if it can.
+std::string WhyNcclIsUnusable(int version);
+// The same for NCCL.
+LibraryRequest NcclRequest();
 
 }  // namespace cohort::cuda

@@ -1,7 +1,8 @@
-// MakeBlas and MakeDnn of a build without CUDA: objects that throw. They are never called unless a program has devices
-// of a driver that has been installed without libraries.
+// MakeBlas, MakeDnn and MakeNccl of a build without CUDA: objects that throw. They are never called unless a program
+// has devices of a driver that has been installed without libraries.
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
+#include "cohort/backends/cuda/libraries/nccl.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -38,9 +39,26 @@ class NoDnn final : public Dnn {
   }
 };
 
+class NoNccl final : public Nccl {
+ public:
+  int Version() override { ThrowAbsent("NCCL"); }
+  std::string UniqueId() override { ThrowAbsent("NCCL"); }
+  NcclResult Init(int, const std::string&, int, int, NcclComm*) override { ThrowAbsent("NCCL"); }
+  NcclResult AllReduce(NcclComm, const void*, void*, size_t, NcclType, NcclOp, StreamHandle) override {
+    ThrowAbsent("NCCL");
+  }
+  NcclResult Broadcast(NcclComm, const void*, void*, size_t, NcclType, int, StreamHandle) override {
+    ThrowAbsent("NCCL");
+  }
+  NcclResult AllGather(NcclComm, const void*, void*, size_t, NcclType, StreamHandle) override { ThrowAbsent("NCCL"); }
+  NcclResult State(NcclComm) override { ThrowAbsent("NCCL"); }
+  NcclResult Abort(NcclComm) override { ThrowAbsent("NCCL"); }
+};
+
 }  // namespace
 
 std::unique_ptr<Blas> MakeBlas() { return std::make_unique<NoBlas>(); }
 std::unique_ptr<Dnn> MakeDnn() { return std::make_unique<NoDnn>(); }
+std::unique_ptr<Nccl> MakeNccl() { return std::make_unique<NoNccl>(); }
 
 }  // namespace cohort::cuda

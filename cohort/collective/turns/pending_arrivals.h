@@ -1,4 +1,4 @@
-// PendingArrivals: the members that have begun one execution of a collective, as rank 0 knows them. Internal to gloo/.
+// PendingArrivals: the members that have begun one execution of a collective, as rank 0 knows them. Internal to turns/.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace cohort::collective {
 
-// Collects the members that have begun the collective, until all have. The GlooEngine of rank 0's process owns it:
+// Collects the members that have begun the collective, until all have. The TurnOrder of rank 0's process owns it:
 // makes it at the first arrival, and drops it when the collective gets its turn or the group fails. Thread-safe.
 class PendingArrivals final : public UnfinishedCollective {
  public:
@@ -32,7 +32,7 @@ class PendingArrivals final : public UnfinishedCollective {
   Status WhyNever() const COHORT_EXCLUDES(mu_);
 
   std::string Describe() const override { return DescribeCall(name_, id_, signature_); }
-  // Names the members that have not arrived. Returns "" if all have arrived; then each GlooCall describes its own wait.
+  // Names the members that have not arrived. Returns "" if all have arrived; then each TurnCall describes its own wait.
   std::string DescribeWait() const override COHORT_EXCLUDES(mu_);
   std::string name() const override { return name_; }
   std::optional<uint64_t> Stamp() const override COHORT_EXCLUDES(mu_);

@@ -1,4 +1,4 @@
-#include "cohort/collective/gloo/pending_arrivals.h"
+#include "cohort/collective/turns/pending_arrivals.h"
 
 #include <algorithm>
 
