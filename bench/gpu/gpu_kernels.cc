@@ -26,7 +26,9 @@ constexpr int kRepeats = 10;
 class Card {
  public:
   explicit Card(Driver& driver)
-      : driver_(driver), stream_(driver.MakeStream(kCard, "bench")), event_(driver.MakeEvent(kCard)) {}
+      : driver_(driver),
+        stream_(driver.MakeStream(kCard, "bench")),
+        event_(driver.MakeEvent(kCard, cuda::EventUse::kOrder)) {}
   ~Card() {
     for (void* data : buffers_) driver_.Free(kCard, data);
     driver_.DestroyEvent(kCard, event_);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device_config.h"
 #include "cohort/device/memory/memory_use.h"
@@ -68,13 +69,29 @@ MemoryUse* UseOf(const std::string& device, const char* call) {
 
 std::atomic<bool> tensor_float_32{true};
 
-// The variable is read once, at the first use.
+// Each of the variables is read once, at the first use.
+std::string VariableOr(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
 std::atomic<bool>& StepRecording() {
-  static std::atomic<bool> enabled{[] {
-    const char* value = std::getenv("COHORT_RECORD_STEPS");
-    return value == nullptr || std::string(value) != "0";
-  }()};
+  static std::atomic<bool> enabled{VariableOr("COHORT_RECORD_STEPS", "1") != "0"};
   return enabled;
+}
+
+std::atomic<bool>& Autotune() {
+  static std::atomic<bool> enabled{VariableOr("COHORT_AUTOTUNE", "0") == "1"};
+  return enabled;
+}
+
+struct TablePath {
+  Mutex mu;
+  std::string path COHORT_GUARDED_BY(mu) = VariableOr("COHORT_AUTOTUNE_TABLE", "");
+};
+TablePath& PathOfTable() {
+  static auto* const path = new TablePath;
+  return *path;
 }
 
 }  // namespace
@@ -93,5 +110,18 @@ bool TensorFloat32ExecutionEnabled() { return tensor_float_32.load(); }
 
 void EnableStepRecording(bool enabled) { StepRecording().store(enabled); }
 bool StepRecordingEnabled() { return StepRecording().load(std::memory_order_relaxed); }
+
+void EnableAutotune(bool enabled) { Autotune().store(enabled); }
+bool AutotuneEnabled() { return Autotune().load(std::memory_order_relaxed); }
+void SetAutotuneTable(const std::string& path) {
+  TablePath& table = PathOfTable();
+  MutexLock lock(table.mu);
+  table.path = path;
+}
+std::string AutotuneTable() {
+  TablePath& table = PathOfTable();
+  MutexLock lock(table.mu);
+  return table.path;
+}
 
 }  // namespace cohort::config

@@ -110,4 +110,19 @@ COHORT_EXPORT bool TensorFloat32ExecutionEnabled();
 COHORT_EXPORT void EnableStepRecording(bool enabled);
 COHORT_EXPORT bool StepRecordingEnabled();
 
+// Says how devices choose the algorithms of their libraries for matrix products and convolutions. If it is disabled,
+// the choice comes from tables and from the libraries' guesses, so that equal programs give the same bits. If it is
+// enabled, the candidates for each new product or convolution are run and timed when it is first used, and the process
+// keeps the fastest; another process may choose another one. It is disabled at the start, unless the environment
+// variable COHORT_AUTOTUNE is 1. It may be called at any time: what has been chosen already stays. Thread-safe.
+COHORT_EXPORT void EnableAutotune(bool enabled);
+COHORT_EXPORT bool AutotuneEnabled();
+// Sets the file with a table of algorithms, which is asked before anything is timed or guessed. If autotune is enabled,
+// the file is made if it does not exist, and gets a line for each new choice. So later processes that read it choose
+// the same. "" means that there is none, which is so at the start, unless the environment variable
+// COHORT_AUTOTUNE_TABLE names one. Call it before the first product or convolution: what has been chosen already stays.
+// A file that cannot be read, or that has a bad line, is an error of the first step that needs it. Thread-safe.
+COHORT_EXPORT void SetAutotuneTable(const std::string& path);
+COHORT_EXPORT std::string AutotuneTable();
+
 }  // namespace cohort::config

@@ -54,7 +54,14 @@ class Memories {
   }
   void Add(CudaMemory* memory, Driver* driver, int card) {
     MutexLock lock(mu_);
-    all_.push_back({memory, driver, card});
+    all_.push_back({memory, driver, card, nullptr});
+  }
+  // Sets what makes the owner of the memory let go of what it does not need now. Returns whether it let go of anything.
+  void SetLetGo(const CudaMemory* memory, const std::function<bool()>& let_go) {
+    MutexLock lock(mu_);
+    for (Entry& entry : all_) {
+      if (entry.memory == memory) entry.let_go = let_go;
+    }
   }
   // Waits while TrimOthers uses the memory.
   void Remove(const CudaMemory* memory) {
@@ -64,8 +71,23 @@ class Memories {
   void TrimOthers(const CudaMemory* memory, const Driver* driver, int card) {
     MutexLock lock(mu_);
     for (const Entry& entry : all_) {
-      if (entry.memory != memory && entry.driver == driver && entry.card == card) entry.memory->Trim();
+      if (entry.IsOther(memory, driver, card)) entry.memory->Trim();
     }
+  }
+  // Makes the owners of the other memories of the card let go of what they do not need now, and gives it back to the
+  // card. Returns whether there was anything.
+  bool TakeFromOthers(const CudaMemory* memory, const Driver* driver, int card) {
+    std::vector<std::function<bool()>> owners;
+    {
+      MutexLock lock(mu_);
+      for (const Entry& entry : all_) {
+        if (entry.IsOther(memory, driver, card) && entry.let_go) owners.push_back(entry.let_go);
+      }
+    }
+    bool any = false;
+    for (const auto& let_go : owners) any = let_go() || any;  // without the lock, because buffers are freed
+    if (any) TrimOthers(memory, driver, card);
+    return any;
   }
 
  private:
@@ -73,6 +95,10 @@ class Memories {
     CudaMemory* memory;
     const Driver* driver;
     int card;
+    std::function<bool()> let_go;
+    bool IsOther(const CudaMemory* than, const Driver* of, int on) const {
+      return memory != than && driver == of && card == on;
+    }
   };
   Mutex mu_;
   std::vector<Entry> all_ COHORT_GUARDED_BY(mu_);
@@ -156,6 +182,11 @@ CudaMemory::~CudaMemory() {
   }
 }
 
+void CudaMemory::SetBeforeExhausted(std::function<bool()> before) {
+  Memories::Get().SetLetGo(this, before);
+  before_exhausted_ = std::move(before);
+}
+
 BufferPtr CudaMemory::Allocate(size_t bytes) {
   Block* const block = TakeOrThrow(bytes, /*for_copy=*/false);
   return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
@@ -201,6 +232,7 @@ CudaMemory::Block* CudaMemory::TakeOrThrow(size_t bytes, bool for_copy) {
       block = Take(size, for_copy);
     }
     if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size, for_copy);
+    if (block == nullptr && Memories::Get().TakeFromOthers(this, &driver_, options_.card)) block = Take(size, for_copy);
   }
   if (block == nullptr) ThrowExhausted(bytes);
   return block;

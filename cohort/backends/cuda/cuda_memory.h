@@ -67,9 +67,10 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   CudaMemory(MemorySpace space, Driver& driver, CudaStream& compute, Options options);
   ~CudaMemory() override;
 
-  // Throws ResourceExhaustedError if there is not enough memory, also after what all devices of the card keep has been
-  // given back. The message lists the largest holders. Throws the driver's error if the card cannot be used, and
-  // FailedPreconditionError in a child that was forked after the first use of a card (UseCards).
+  // Throws ResourceExhaustedError if there is not enough memory, also after what all devices of the card keep, and what
+  // their recorded steps do not need now, has been given back. The message lists the largest holders. Throws the
+  // driver's error if the card cannot be used, and FailedPreconditionError in a child that was forked after the first
+  // use of a card (UseCards).
   BufferPtr Allocate(size_t bytes) override;
   MemorySpace space() const override { return space_; }
   // A buffer that another stream than the compute stream fills, and the event of the compute stream at which the last
@@ -85,9 +86,10 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
   void Trim();
-  // Sets a function that is called, without a lock, before an allocation fails. It returns whether it has freed
-  // something, so that it is worth another attempt. Requires: no other thread uses the memory yet.
-  void SetBeforeExhausted(std::function<bool()> before) { before_exhausted_ = std::move(before); }
+  // Sets a function that is called, without a lock, before an allocation of this memory, or of another one of the card,
+  // fails. It returns whether it has freed something, so that it is worth another attempt. It may be called after the
+  // memory has ended. Requires: no other thread uses the memory yet.
+  void SetBeforeExhausted(std::function<bool()> before);
   // Says that the compute stream has ended. Requires: the stream has run all its work.
   void Detach();
 

@@ -128,7 +128,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
         return event;
       }
     }
-    return driver_.MakeEvent(card_);
+    return driver_.MakeEvent(card_, EventUse::kOrder);
   }
   void Destroy(EventHandle event) {
     if (IsForkedFromUser()) return;

@@ -53,15 +53,24 @@ struct KernelCode {
   void (*host)(const void* argument, const LaunchSize& size);
 };
 
+// What an event is for. One with a time costs the card more.
+enum class EventUse { kOrder, kOrderAndTime };
+
+// The clock of a driver.
+class CardClock {
+ public:
+  virtual ~CardClock() = default;
+  // Returns how much time of the card lies between two events that have times. Requires: both are reached.
+  virtual double MicrosecondsBetween(EventHandle begin, EventHandle end) = 0;
+};
+
 // One driver serves all devices of the process, and lives as long as it. Thread-safe. `card` is a number from 0 to
 // CardCount() - 1. CardCount and Card use no card; the first call of another function with a card makes a context on
 // it, which takes some hundred MB of its memory. Functions throw InternalError with the name and the text of the
 // driver's error ("an illegal memory access was encountered"), unless their comment says something else. After work on
 // a stream has failed, all later calls on the card throw its error.
-class Driver {
+class Driver : public CardClock {
  public:
-  virtual ~Driver() = default;
-
   // Returns how many cards the process may use, as CUDA_VISIBLE_DEVICES says.
   virtual int CardCount() = 0;
   virtual CardInfo Card(int card) = 0;
@@ -82,8 +91,7 @@ class Driver {
   // Makes a stream that does not wait for the default stream.
   virtual StreamHandle MakeStream(int card, const std::string& name) = 0;
   virtual void DestroyStream(int card, StreamHandle stream) = 0;
-  // Makes an event for order, not for times.
-  virtual EventHandle MakeEvent(int card) = 0;
+  virtual EventHandle MakeEvent(int card, EventUse use) = 0;
   virtual void DestroyEvent(int card, EventHandle event) = 0;
   virtual void Record(EventHandle event, StreamHandle stream) = 0;
   virtual void Wait(StreamHandle stream, EventHandle event) = 0;

@@ -116,7 +116,7 @@ TEST_F(ErrorWordsTest, WithoutMemoryOfTheCardTheCheckFailsAndTheNextOneDoesNot) 
 TEST_F(ErrorWordsTest, ACardThatFailsBehindACheckFailsAllLaterEvents) {
   Step step(*device_, node_, 1);
   const Tensor good = Good();
-  const EventHandle event = driver_.MakeEvent(0);
+  const EventHandle event = driver_.MakeEvent(0, EventUse::kOrder);
   const StreamHandle stream = device_->compute_stream()->handle();
   Check(step, good);
   driver_.control().FailWork(0, 1);

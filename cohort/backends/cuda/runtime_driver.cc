@@ -108,11 +108,11 @@ class RuntimeDriver final : public Driver {
     Use(card);
     Check("cudaStreamDestroy", card, cudaStreamDestroy(Native(stream)));
   }
-  EventHandle MakeEvent(int card) override {
+  EventHandle MakeEvent(int card, EventUse use) override {
     Use(card);
     cudaEvent_t event = nullptr;
-    Check("cudaEventCreateWithFlags", card,
-          cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync));
+    const unsigned int flags = cudaEventBlockingSync | (use == EventUse::kOrder ? cudaEventDisableTiming : 0);
+    Check("cudaEventCreateWithFlags", card, cudaEventCreateWithFlags(&event, flags));
     return {event, card};
   }
   void DestroyEvent(int card, EventHandle event) override {
@@ -141,6 +141,14 @@ class RuntimeDriver final : public Driver {
   Status Synchronize(EventHandle event) override {
     if (Status used = StatusOf("cudaSetDevice", event.card, cudaSetDevice(event.card)); !used.ok()) return used;
     return StatusOf("cudaEventSynchronize", event.card, cudaEventSynchronize(Native(event)));
+  }
+
+  double MicrosecondsBetween(EventHandle begin, EventHandle end) override {
+    Use(begin.card);
+    float milliseconds = 0;
+    Check("cudaEventElapsedTime", begin.card, cudaEventElapsedTime(&milliseconds, Native(begin), Native(end)));
+    constexpr double kMicroseconds = 1000;
+    return kMicroseconds * static_cast<double>(milliseconds);
   }
 
   void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) override {

@@ -4,13 +4,12 @@
 #include <vector>
 
 #include "cohort/backends/cuda/dialect/launch.h"
+#include "cohort/backends/cuda/fake/fake_driver.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
-
-constexpr size_t kWorkspaceBytes = 1024;
 
 template <typename T>
 struct SumOf {
@@ -28,9 +27,12 @@ struct GemmOnHost {
   GemmSpec spec;
   GemmOperands operands;
   void* workspace;
+  size_t workspace_bytes;
+  double microseconds;
 
   void operator()(const Thread&) const {
-    std::memset(workspace, 0x5a, kWorkspaceBytes);
+    SpendFakeTime(microseconds);
+    std::memset(workspace, 0x5a, workspace_bytes);
     for (int64_t batch = 0; batch < spec.batches; ++batch) {
       Multiply(static_cast<const T*>(operands.a) + batch * spec.step_a,
                static_cast<const T*>(operands.b) + batch * spec.step_b,
@@ -66,35 +68,36 @@ struct GemmOnHost {
   }
 };
 
-template <typename T>
-void Enqueue(Driver& driver, StreamHandle stream, const GemmSpec& spec, const GemmOperands& operands, void* workspace) {
-  Launch(driver, stream, LaunchSize(), GemmOnHost<T>{spec, operands, workspace});
-}
-
 }  // namespace
 
-bool FakeBlas::Has(int, const GemmSpec& spec) { return spec.end == GemmEnd::kPlain || spec.dtype != DType::kFloat64; }
+std::vector<Algorithm> FakeBlas::Candidates(int, const GemmSpec& spec, size_t most) {
+  const bool has = spec.end == GemmEnd::kPlain || spec.dtype != DType::kFloat64;
+  return has ? algorithms_.Candidates(most) : std::vector<Algorithm>();
+}
 
-size_t FakeBlas::WorkspaceBytes(int card, const GemmSpec& spec) {
-  if (!Has(card, spec)) throw UnimplementedError("[fake blas] expected a spec that it has; got a bias for float64");
-  return kWorkspaceBytes;
+std::optional<Algorithm> FakeBlas::Check(int card, const GemmSpec& spec, const Algorithm& algorithm) {
+  return Candidates(card, spec, 1).empty() ? std::nullopt : algorithms_.Check(algorithm);
 }
 
 void FakeBlas::Gemm(int card, StreamHandle stream, const GemmSpec& spec, const GemmOperands& operands,
-                    void* workspace) {
+                    const Algorithm& algorithm, void* workspace) {
   const bool has_bias = spec.end != GemmEnd::kPlain;
-  if (!Has(card, spec) || spec.m < 1 || spec.n < 1 || spec.k < 1 || spec.batches < 1 ||
+  if (Candidates(card, spec, 1).empty() || spec.m < 1 || spec.n < 1 || spec.k < 1 || spec.batches < 1 ||
       spec.alignment != AlignmentOf(operands) || has_bias != (operands.bias != nullptr) ||
       reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspace == nullptr) {
     throw InternalError(StrCat("[fake blas] expected a call that keeps the rules of blas.h; got a product of [", spec.m,
                                ",", spec.k, "] and [", spec.k, ",", spec.n, "], ", spec.batches, " times, alignment ",
                                spec.alignment, ", workspace ", workspace));
   }
+  const double microseconds = algorithms_.Use(algorithm);
   if (has_bias) calls_with_end_.fetch_add(1);
+  const auto enqueue = [&]<typename T>(T) {
+    Launch(driver_, stream, LaunchSize(), GemmOnHost<T>{spec, operands, workspace, algorithm.workspace, microseconds});
+  };
   switch (spec.dtype) {
-    case DType::kFloat32: return Enqueue<float>(driver_, stream, spec, operands, workspace);
-    case DType::kFloat64: return Enqueue<double>(driver_, stream, spec, operands, workspace);
-    case DType::kBfloat16: return Enqueue<bfloat16>(driver_, stream, spec, operands, workspace);
+    case DType::kFloat32: return enqueue(float());
+    case DType::kFloat64: return enqueue(double());
+    case DType::kBfloat16: return enqueue(bfloat16());
     default: throw InternalError(StrCat("[fake blas] expected float32, float64 or bfloat16; got ", spec.dtype));
   }
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "cohort/backends/cuda/fake/fake_algorithms.h"
 #include "cohort/backends/cuda/libraries/blas.h"
 
 namespace cohort::cuda {
@@ -15,17 +16,22 @@ class FakeBlas final : public Blas {
   // `driver` outlives it, and is one whose launches run on the host.
   explicit FakeBlas(Driver& driver) : driver_(driver) {}
 
-  bool Has(int card, const GemmSpec& spec) override;
-  size_t WorkspaceBytes(int card, const GemmSpec& spec) override;
+  LibraryName Name() override { return {"FakeBlas", "1.0.0"}; }
+  std::vector<Algorithm> Candidates(int card, const GemmSpec& spec, size_t most) override;
+  std::optional<Algorithm> Check(int card, const GemmSpec& spec, const Algorithm& algorithm) override;
   // Overwrites the workspace. Throws InternalError for a spec that breaks a rule of GemmSpec.
   void Gemm(int card, StreamHandle stream, const GemmSpec& spec, const GemmOperands& operands,
-            void* workspace) override;
+            const Algorithm& algorithm, void* workspace) override;
 
   // Returns how many calls had an end other than kPlain.
   int calls_with_end() const { return calls_with_end_.load(); }
+  FakeAlgorithms& algorithms() { return algorithms_; }
 
  private:
+  static constexpr size_t kWorkspaceBytes = 1024;
+
   Driver& driver_;
+  FakeAlgorithms algorithms_{kWorkspaceBytes};
   std::atomic<int> calls_with_end_{0};
 };
 

@@ -4,13 +4,12 @@
 #include <vector>
 
 #include "cohort/backends/cuda/dialect/launch.h"
+#include "cohort/backends/cuda/fake/fake_driver.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
-
-constexpr size_t kWorkspaceBytes = 2048;
 
 // Computes one part of a convolution. It is launched with one thread.
 template <typename T>
@@ -19,9 +18,12 @@ struct ConvolutionOnHost {
   DnnConvolution c;
   DnnOperands operands;
   void* workspace;
+  size_t workspace_bytes;
+  double microseconds;
 
   void operator()(const Thread&) const {
-    std::memset(workspace, 0x5a, kWorkspaceBytes);
+    SpendFakeTime(microseconds);
+    std::memset(workspace, 0x5a, workspace_bytes);
     const std::vector<float> x = Load(operands.input, InputSize()), w = Load(operands.filter, FilterSize()),
                              y = Load(operands.output, OutputSize());
     switch (part) {
@@ -107,21 +109,22 @@ bool Fits(const DnnConvolution& c) {
 
 }  // namespace
 
-size_t FakeDnn::WorkspaceBytes(int, ConvolutionPart, const DnnConvolution&) { return kWorkspaceBytes; }
-
 void FakeDnn::Compute(int, StreamHandle stream, ConvolutionPart part, const DnnConvolution& c,
-                      const DnnOperands& operands, void* workspace) {
+                      const DnnOperands& operands, const Algorithm& algorithm, void* workspace) {
   if (!Fits(c) || workspace == nullptr || reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
     throw InternalError(StrCat("[fake dnn] expected a call that keeps the rules of dnn.h; got an image of [", c.batch,
                                ",", c.in_size[0], ",", c.in_size[1], ",", c.in_channels, "], a filter of [",
                                c.filter_size[0], ",", c.filter_size[1], "], an output of [", c.out_size[0], ",",
                                c.out_size[1], ",", c.out_channels, "], ", c.groups, " groups"));
   }
+  const double microseconds = algorithms_.Use(algorithm);
+  const auto enqueue = [&]<typename T>(T) {
+    Launch(driver_, stream, LaunchSize(),
+           ConvolutionOnHost<T>{part, c, operands, workspace, algorithm.workspace, microseconds});
+  };
   switch (c.dtype) {
-    case DType::kFloat32:
-      return Launch(driver_, stream, LaunchSize(), ConvolutionOnHost<float>{part, c, operands, workspace});
-    case DType::kBfloat16:
-      return Launch(driver_, stream, LaunchSize(), ConvolutionOnHost<bfloat16>{part, c, operands, workspace});
+    case DType::kFloat32: return enqueue(float());
+    case DType::kBfloat16: return enqueue(bfloat16());
     default: throw InternalError(StrCat("[fake dnn] expected float32 or bfloat16; got ", c.dtype));
   }
 }

@@ -1,6 +1,7 @@
 // FakeDnn: a Dnn that computes with plain loops on the host, in the order of the fake driver's streams. For tests only.
 #pragma once
 
+#include "cohort/backends/cuda/fake/fake_algorithms.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 
 namespace cohort::cuda {
@@ -11,13 +12,24 @@ class FakeDnn final : public Dnn {
   // `driver` outlives it, and is one whose launches run on the host.
   explicit FakeDnn(Driver& driver) : driver_(driver) {}
 
-  size_t WorkspaceBytes(int card, ConvolutionPart part, const DnnConvolution& convolution) override;
+  LibraryName Name() override { return {"FakeDnn", "1.0.0"}; }
+  std::vector<Algorithm> Candidates(int, ConvolutionPart, const DnnConvolution&, size_t most) override {
+    return algorithms_.Candidates(most);
+  }
+  std::optional<Algorithm> Check(int, ConvolutionPart, const DnnConvolution&, const Algorithm& algorithm) override {
+    return algorithms_.Check(algorithm);
+  }
   // Overwrites the workspace. Throws InternalError for sizes that do not fit each other.
   void Compute(int card, StreamHandle stream, ConvolutionPart part, const DnnConvolution& convolution,
-               const DnnOperands& operands, void* workspace) override;
+               const DnnOperands& operands, const Algorithm& algorithm, void* workspace) override;
+
+  FakeAlgorithms& algorithms() { return algorithms_; }
 
  private:
+  static constexpr size_t kWorkspaceBytes = 2048;
+
   Driver& driver_;
+  FakeAlgorithms algorithms_{kWorkspaceBytes};
 };
 
 }  // namespace cohort::cuda

@@ -33,16 +33,23 @@ void DeleteMemory(void* data) { ::operator delete(data, kAlignment); }
 // Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
 bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
 
+// The clock of the stream whose thread this is.
+thread_local double microseconds_spent = 0;
+
 }  // namespace
+
+void SpendFakeTime(double microseconds) { microseconds_spent += microseconds; }
 
 struct FakeDriver::Marker {
   Mutex mu;
   CondVar changed;
   bool reached COHORT_GUARDED_BY(mu) = false;
+  double at COHORT_GUARDED_BY(mu) = 0;  // on the clock of the stream that has reached it
 
   void Reach() {
     MutexLock lock(mu);
     reached = true;
+    at = microseconds_spent;
     changed.NotifyAll();
   }
   bool IsReached() {
@@ -63,6 +70,7 @@ struct FakeDriver::Graph {
 
 struct FakeDriver::Event {
   int card;
+  EventUse use;
   Mutex mu;
   std::shared_ptr<Marker> last COHORT_GUARDED_BY(mu);       // null: not recorded yet
   const void* captured_by COHORT_GUARDED_BY(mu) = nullptr;  // the stream whose capture has recorded it
@@ -372,9 +380,9 @@ void FakeDriver::DestroyStream(int card, StreamHandle stream) {
   destroyed->Stop();
 }
 
-EventHandle FakeDriver::MakeEvent(int card) {
+EventHandle FakeDriver::MakeEvent(int card, EventUse use) {
   NeedContext(card, "MakeEvent");
-  return {new Event{card, {}, {}, {}}, card};
+  return {new Event{card, use, {}, {}, {}}, card};
 }
 
 void FakeDriver::DestroyEvent(int, EventHandle event) { delete static_cast<Event*>(event.native); }
@@ -448,6 +456,19 @@ Status FakeDriver::Synchronize(EventHandle event) {
   if (marker != nullptr) marker->Wait();
   bool reached = false;
   return IsReached(event, &reached);
+}
+
+double FakeDriver::MicrosecondsBetween(EventHandle begin, EventHandle end) {
+  const auto time_of = [](const EventHandle& handle) {
+    auto* event = static_cast<Event*>(handle.native);
+    MutexLock lock(event->mu);
+    if (event->use != EventUse::kOrderAndTime || event->last == nullptr || !event->last->IsReached()) {
+      throw InternalError("[cuda] device not ready (600, on the fake driver): expected reached events with times");
+    }
+    MutexLock marker_lock(event->last->mu);
+    return event->last->at;
+  };
+  return time_of(end) - time_of(begin);
 }
 
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {

@@ -33,6 +33,9 @@ struct FakeDriverOptions {
 
 struct FakeCardState;
 
+// Lets time pass on the clock of the stream whose work calls it, for timed events. No real time passes.
+void SpendFakeTime(double microseconds);
+
 // Faults and delays of the cards of a FakeDriver, and counts of what the driver was asked. The driver owns it.
 // Thread-safe.
 class FakeControl {
@@ -113,12 +116,14 @@ class FakeDriver final : public Driver {
   StreamHandle MakeStream(int card, const std::string& name) override;
   // Waits until the stream has run its work.
   void DestroyStream(int card, StreamHandle stream) override;
-  EventHandle MakeEvent(int card) override;
+  EventHandle MakeEvent(int card, EventUse use) override;
   void DestroyEvent(int card, EventHandle event) override;
   void Record(EventHandle event, StreamHandle stream) override;
   void Wait(StreamHandle stream, EventHandle event) override;
   Status IsReached(EventHandle event, bool* reached) override;
   Status Synchronize(EventHandle event) override;
+  // Throws InternalError if one of the events is not reached, or has no time.
+  double MicrosecondsBetween(EventHandle begin, EventHandle end) override;
   void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) override;
   void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) override;
   void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,

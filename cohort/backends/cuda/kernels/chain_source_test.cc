@@ -108,7 +108,7 @@ class ChainSourceTest : public ::testing::Test {
     if (in_place >= 0) args.data[in_place] = out;
     args.out = out;
     launch(args);
-    const EventHandle done = driver_.MakeEvent(0);
+    const EventHandle done = driver_.MakeEvent(0, EventUse::kOrder);
     driver_.Record(done, stream_);
     EXPECT_TRUE(driver_.Synchronize(done).ok());
     driver_.DestroyEvent(0, done);

@@ -10,6 +10,7 @@
 #include "cohort/backends/cuda/kernels/activation.h"
 #include "cohort/backends/cuda/kernels/depthwise.cu.h"
 #include "cohort/backends/cuda/kernels/image_layout.cu.h"
+#include "cohort/backends/cuda/kernels/library_calls.h"
 #include "cohort/backends/cuda/kernels/product.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
@@ -141,10 +142,7 @@ class DnnCall {
   }
 
   void Compute(ConvolutionPart part, const DnnOperands& operands) const {
-    Dnn& dnn = FindDnn();
-    const int card = call_.device().card();
-    const Scratch workspace(call_, dnn.WorkspaceBytes(card, part, spec_));
-    dnn.Compute(card, call_.stream(), part, spec_, operands, workspace.data());
+    EnqueueConvolution(call_, part, spec_, operands);
   }
 
   const CudaCall& call_;

@@ -180,7 +180,7 @@ TEST_F(ElementwiseTest, Choices) {
 TEST(UnalignedTest, OperandsMayBeginAtAnyElement) {
   FakeDriver& driver = RegisterFakeCuda();
   const StreamHandle stream = driver.MakeStream(0, "unaligned");
-  const EventHandle done = driver.MakeEvent(0);
+  const EventHandle done = driver.MakeEvent(0, EventUse::kOrder);
   auto* x = static_cast<float*>(driver.AllocatePinned(0, 4096));
   auto* y = static_cast<float*>(driver.AllocatePinned(0, 4096));
   for (int64_t at = 0; at < 5; ++at) {

@@ -6,6 +6,7 @@
 #include "cohort/backends/cpu/kernels/broadcast.h"
 #include "cohort/backends/cuda/kernels/activation.h"
 #include "cohort/backends/cuda/kernels/integer_matmul.cu.h"
+#include "cohort/backends/cuda/kernels/library_calls.h"
 #include "cohort/backends/cuda/kernels/product.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
@@ -56,13 +57,6 @@ void MultiplyAny(const CudaCall& call, const GemmSpec& spec, const GemmOperands&
 void Prepare(GemmSpec& spec, const GemmOperands& operands) {
   spec.tensor_float_32 = spec.dtype == DType::kFloat32 && config::TensorFloat32ExecutionEnabled();
   spec.alignment = AlignmentOf(operands);
-}
-
-void Enqueue(const CudaCall& call, const GemmSpec& spec, const GemmOperands& operands) {
-  Blas& blas = FindBlas();
-  const int card = call.device().card();
-  const Scratch workspace(call, blas.WorkspaceBytes(card, spec));
-  blas.Gemm(card, call.stream(), spec, operands, workspace.data());
 }
 
 class MatMulKernel final : public OpKernel {
@@ -158,7 +152,9 @@ void Multiply(const CudaCall& call, GemmSpec spec, const GemmOperands& operands)
   }
   spec.end = GemmEnd::kPlain;
   Prepare(spec, operands);
-  Enqueue(call, spec, operands);
+  if (EnqueueProducts(call, spec, operands)) return;
+  throw UnimplementedError(StrCat("[cuda/libraries] expected an algorithm of ", FindBlas().Name().name,
+                                  " for this; got none: ", CallText(spec)));
 }
 
 void MultiplyAndEnd(const CudaCall& call, GemmSpec spec, GemmOperands operands, Activation activation,
@@ -171,7 +167,7 @@ void MultiplyAndEnd(const CudaCall& call, GemmSpec spec, GemmOperands operands, 
     operands.bias = bias.raw_data();
     spec.end = activation == Activation::kRelu ? GemmEnd::kBiasRelu : GemmEnd::kBias;
     Prepare(spec, operands);
-    if (FindBlas().Has(call.device().card(), spec)) return Enqueue(call, spec, operands);
+    if (EnqueueProducts(call, spec, operands)) return;
     operands.bias = nullptr;
   }
   Multiply(call, spec, operands);

@@ -106,12 +106,17 @@ TEST(ProductKernelsTest, WhatDoesNotFitIsNamedAsOnTheCpu) {
 class RecordingBlas final : public cuda::Blas {
  public:
   explicit RecordingBlas(cuda::Blas& inner) : inner_(inner) {}
-  bool Has(int card, const cuda::GemmSpec& spec) override { return inner_.Has(card, spec); }
-  size_t WorkspaceBytes(int card, const cuda::GemmSpec& spec) override { return inner_.WorkspaceBytes(card, spec); }
+  cuda::LibraryName Name() override { return inner_.Name(); }
+  std::vector<cuda::Algorithm> Candidates(int card, const cuda::GemmSpec& spec, size_t most) override {
+    return inner_.Candidates(card, spec, most);
+  }
+  std::optional<cuda::Algorithm> Check(int card, const cuda::GemmSpec& spec, const cuda::Algorithm& a) override {
+    return inner_.Check(card, spec, a);
+  }
   void Gemm(int card, cuda::StreamHandle stream, const cuda::GemmSpec& spec, const cuda::GemmOperands& operands,
-            void* workspace) override {
+            const cuda::Algorithm& algorithm, void* workspace) override {
     last = spec;
-    inner_.Gemm(card, stream, spec, operands, workspace);
+    inner_.Gemm(card, stream, spec, operands, algorithm, workspace);
   }
   cuda::GemmSpec last;
 

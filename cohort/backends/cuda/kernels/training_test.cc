@@ -143,7 +143,7 @@ TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
                        Driver::Copy::kToHost, stream);
     }
   }
-  const EventHandle done = driver.MakeEvent(0);
+  const EventHandle done = driver.MakeEvent(0, EventUse::kOrder);
   driver.Record(done, stream);
   ASSERT_TRUE(driver.Synchronize(done).ok());
   for (int i = 0; i < kCount; ++i) {

@@ -6,8 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/libraries/algorithm.h"
 #include "cohort/core/dtype.h"
 
 namespace cohort::cuda {
@@ -49,21 +53,27 @@ struct GemmOperands {
 // Returns the largest power of two, up to 256, to which all of the operands are aligned. A null does not count.
 int AlignmentOf(const GemmOperands& operands);
 
-// The products of one process. Choices of algorithms are made once for each spec, from the library's heuristics and not
-// from times, and kept; so the same call gives the same bits. Thread-safe.
+// Returns the spec as a text for tables of algorithms: it says all that the choice of an algorithm depends on.
+std::string CallText(const GemmSpec& spec);
+
+// The products of one process. Each call has the same bits if it is made with the same algorithm on the same model of
+// card. AlgorithmChooser chooses. Thread-safe. All functions throw FailedPreconditionError if the library cannot be
+// opened.
 class Blas {
  public:
   virtual ~Blas() = default;
-  // Returns whether the library computes this spec. It computes every plain one. Throws FailedPreconditionError if the
-  // library cannot be opened.
-  virtual bool Has(int card, const GemmSpec& spec) = 0;
-  // Returns how many bytes of scratch memory the call needs; 0 is possible. Throws as Has does, and UnimplementedError
-  // if Has returns false.
-  virtual size_t WorkspaceBytes(int card, const GemmSpec& spec) = 0;
-  // Enqueues the products. `workspace` has WorkspaceBytes bytes, aligned to 256, and is free again, in the order of the
-  // stream, after this call. Throws as WorkspaceBytes does, and InternalError if the library fails.
+  virtual LibraryName Name() = 0;
+  // Returns at most `most` algorithms for the spec, in the order in which the library's heuristics, which measure
+  // nothing, prefer them. Returns none if the library does not compute this spec. It computes every plain one.
+  virtual std::vector<Algorithm> Candidates(int card, const GemmSpec& spec, size_t most) = 0;
+  // Returns the algorithm with its workspace, or nothing if the library cannot compute the spec with it, or not with
+  // the same bits each time.
+  virtual std::optional<Algorithm> Check(int card, const GemmSpec& spec, const Algorithm& algorithm) = 0;
+  // Enqueues the products. `algorithm` is one that Candidates or Check have returned for this spec. `workspace` has so
+  // many bytes as it says, aligned to 256, and is free again, in the order of the stream, after this call. Throws
+  // InternalError if the library fails.
   virtual void Gemm(int card, StreamHandle stream, const GemmSpec& spec, const GemmOperands& operands,
-                    void* workspace) = 0;
+                    const Algorithm& algorithm, void* workspace) = 0;
 };
 
 // Returns the library of this process. It exists as long as the process. Nothing is opened before its first use.

@@ -1,14 +1,18 @@
 // MakeBlas of a build with CUDA: cuBLASLt. CublasLt opens the library at the first call, makes one handle for each
-// card, and keeps a plan (descriptors and the chosen algorithm) for each spec. cuBLASLt's matrices are column-major. A
+// card, and keeps a plan (descriptors) for each spec. The words of an Algorithm are those of cuBLASLt's own, which
+// NVIDIA lets programs store for the same version of the library. cuBLASLt's matrices are column-major. A
 // row-major matrix [rows, columns] is the column-major matrix [columns, rows], so cuBLASLt is asked for c^T = b'^T
 // a'^T: its first operand is our b, and its second is our a.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
@@ -32,7 +36,10 @@ struct Functions {
 #define COHORT_FUNCTION(name) name(library.Get<decltype(::name)>(#name))
       : COHORT_FUNCTION(cublasLtCreate),
         COHORT_FUNCTION(cublasLtGetStatusName),
+        COHORT_FUNCTION(cublasLtGetVersion),
         COHORT_FUNCTION(cublasLtMatmul),
+        COHORT_FUNCTION(cublasLtMatmulAlgoCheck),
+        COHORT_FUNCTION(cublasLtMatmulAlgoConfigGetAttribute),
         COHORT_FUNCTION(cublasLtMatmulAlgoGetHeuristic),
         COHORT_FUNCTION(cublasLtMatmulDescCreate),
         COHORT_FUNCTION(cublasLtMatmulDescDestroy),
@@ -48,7 +55,10 @@ struct Functions {
 #define COHORT_FUNCTION(name) decltype(::name)* const name
   COHORT_FUNCTION(cublasLtCreate);
   COHORT_FUNCTION(cublasLtGetStatusName);
+  COHORT_FUNCTION(cublasLtGetVersion);
   COHORT_FUNCTION(cublasLtMatmul);
+  COHORT_FUNCTION(cublasLtMatmulAlgoCheck);
+  COHORT_FUNCTION(cublasLtMatmulAlgoConfigGetAttribute);
   COHORT_FUNCTION(cublasLtMatmulAlgoGetHeuristic);
   COHORT_FUNCTION(cublasLtMatmulDescCreate);
   COHORT_FUNCTION(cublasLtMatmulDescDestroy);
@@ -61,11 +71,6 @@ struct Functions {
   COHORT_FUNCTION(cublasLtMatrixLayoutSetAttribute);
 #undef COHORT_FUNCTION
 };
-
-std::string Describe(const GemmSpec& s) {
-  return StrCat("the product of ", s.transpose_a ? "transposed " : "", "[", s.m, ",", s.k, "] and ",
-                s.transpose_b ? "transposed " : "", "[", s.k, ",", s.n, "], ", s.batches, " times, of ", s.dtype);
-}
 
 struct Types {
   cudaDataType_t data;
@@ -92,31 +97,70 @@ cublasLtEpilogue_t EpilogueOf(GemmEnd end) {
   }
 }
 
-// The descriptors of one spec, and its algorithm. CublasLt owns it.
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(Algorithm::words));
+
+cublasLtMatmulAlgo_t NativeOf(const Algorithm& algorithm) {
+  cublasLtMatmulAlgo_t native;
+  std::memcpy(&native, algorithm.words.data(), sizeof(native));
+  return native;
+}
+
+Algorithm AlgorithmOf(const cublasLtMatmulHeuristicResult_t& result) {
+  Algorithm algorithm;
+  std::memcpy(algorithm.words.data(), &result.algo, sizeof(result.algo));
+  algorithm.workspace = result.workspaceSize;
+  return algorithm;
+}
+
+// The descriptors of one spec. CublasLt owns it.
 struct Plan {
   cublasLtMatmulDesc_t operation = nullptr;
-  cublasLtMatrixLayout_t first = nullptr;                 // b
-  cublasLtMatrixLayout_t second = nullptr;                // a
-  cublasLtMatrixLayout_t result = nullptr;                // c
-  std::optional<cublasLtMatmulHeuristicResult_t> chosen;  // nothing if the library does not compute the spec
+  cublasLtMatrixLayout_t first = nullptr;   // b
+  cublasLtMatrixLayout_t second = nullptr;  // a
+  cublasLtMatrixLayout_t result = nullptr;  // c
 };
 
 class CublasLt final : public Blas {
  public:
-  bool Has(int card, const GemmSpec& spec) override {
+  LibraryName Name() override {
     MutexLock lock(mu_);
-    return PlanOf(card, spec).chosen.has_value();
+    Open();
+    return {"cuBLASLt", VersionText(functions_->cublasLtGetVersion())};
   }
 
-  size_t WorkspaceBytes(int card, const GemmSpec& spec) override {
+  std::vector<Algorithm> Candidates(int card, const GemmSpec& spec, size_t most) override {
     MutexLock lock(mu_);
-    return Usable(card, spec).chosen->workspaceSize;
+    std::vector<Algorithm> candidates;
+    for (const cublasLtMatmulHeuristicResult_t& result : AskHeuristics(card, spec, most)) {
+      if (result.state == CUBLAS_STATUS_SUCCESS) candidates.push_back(AlgorithmOf(result));
+    }
+    return candidates;
+  }
+
+  std::optional<Algorithm> Check(int card, const GemmSpec& spec, const Algorithm& algorithm) override {
+    MutexLock lock(mu_);
+    const Plan& plan = PlanOf(card, spec);
+    const cublasLtMatmulAlgo_t native = NativeOf(algorithm);
+    cublasLtMatmulHeuristicResult_t result = {};
+    const cublasStatus_t status = functions_->cublasLtMatmulAlgoCheck(
+        HandleOf(card), plan.operation, plan.first, plan.second, plan.result, plan.result, &native, &result);
+    if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMostWorkspace) return std::nullopt;
+    uint32_t scheme = 0;
+    size_t written = 0;
+    if (functions_->cublasLtMatmulAlgoConfigGetAttribute(&native, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+                                                         sizeof(scheme), &written) != CUBLAS_STATUS_SUCCESS ||
+        (scheme & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) {
+      return std::nullopt;
+    }
+    Algorithm checked = algorithm;
+    checked.workspace = result.workspaceSize;
+    return checked;
   }
 
   void Gemm(int card, StreamHandle stream, const GemmSpec& spec, const GemmOperands& operands,
-            void* workspace) override {
+            const Algorithm& algorithm, void* workspace) override {
     MutexLock lock(mu_);  // a plan has the address of the bias, which each call sets
-    const Plan& plan = Usable(card, spec);
+    const Plan& plan = PlanOf(card, spec);
     if (spec.end != GemmEnd::kPlain) {
       Check("cublasLtMatmulDescSetAttribute", spec,
             functions_->cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
@@ -125,12 +169,12 @@ class CublasLt final : public Blas {
     const float one = 1, zero = 0;
     const double one64 = 1, zero64 = 0;
     const bool is64 = spec.dtype == DType::kFloat64;
-    const cublasLtMatmulHeuristicResult_t& chosen = *plan.chosen;
+    const cublasLtMatmulAlgo_t native = NativeOf(algorithm);
     Check("cublasLtMatmul", spec,
           functions_->cublasLtMatmul(HandleOf(card), plan.operation, is64 ? static_cast<const void*>(&one64) : &one,
                                      operands.b, plan.first, operands.a, plan.second,
                                      is64 ? static_cast<const void*>(&zero64) : &zero, operands.c, plan.result,
-                                     operands.c, plan.result, &chosen.algo, workspace, chosen.workspaceSize,
+                                     operands.c, plan.result, &native, workspace, algorithm.workspace,
                                      static_cast<cudaStream_t>(stream.native)));
   }
 
@@ -138,12 +182,16 @@ class CublasLt final : public Blas {
   void Check(const char* call, const GemmSpec& spec, cublasStatus_t status) const COHORT_REQUIRES(mu_) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
     throw InternalError(StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
-                               functions_->cublasLtGetStatusName(status), " for ", Describe(spec)));
+                               functions_->cublasLtGetStatusName(status), " for ", CallText(spec)));
+  }
+
+  void Open() COHORT_REQUIRES(mu_) {
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(CublasLtRequest(CUBLAS_VER_MAJOR), CudaLibraryFolders()));
   }
 
   // Makes the card the thread's current one, which the library's calls need.
   cublasLtHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
-    if (!functions_) functions_.emplace(DynamicLibrary::Open(CublasLtRequest(CUBLAS_VER_MAJOR), CudaLibraryFolders()));
+    Open();
     if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
       throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
                                  cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
@@ -168,21 +216,13 @@ class CublasLt final : public Blas {
     }
     Plan plan;
     try {
-      const cublasLtHandle_t handle = HandleOf(card);
+      HandleOf(card);
       MakeDescriptors(spec, plan);
-      Choose(handle, spec, plan);
     } catch (...) {
       Release(plan);
       throw;
     }
     return plans_.emplace(std::pair(card, spec), plan).first->second;
-  }
-
-  const Plan& Usable(int card, const GemmSpec& spec) COHORT_REQUIRES(mu_) {
-    const Plan& plan = PlanOf(card, spec);
-    if (plan.chosen) return plan;
-    throw UnimplementedError(
-        StrCat("[cuda/libraries] expected an algorithm of cuBLASLt for ", Describe(spec), "; got none"));
   }
 
   void MakeDescriptors(const GemmSpec& s, Plan& plan) COHORT_REQUIRES(mu_) {
@@ -230,9 +270,12 @@ class CublasLt final : public Blas {
     return layout;
   }
 
-  // Takes the first algorithm that the heuristics name. Partial sums in place are not allowed, because their order may
+  // Returns up to `most` algorithms, the best first. Partial sums in place are not allowed, because their order may
   // differ from call to call.
-  void Choose(cublasLtHandle_t handle, const GemmSpec& spec, Plan& plan) COHORT_REQUIRES(mu_) {
+  std::vector<cublasLtMatmulHeuristicResult_t> AskHeuristics(int card, const GemmSpec& spec, size_t most)
+      COHORT_REQUIRES(mu_) {
+    const Plan& plan = PlanOf(card, spec);
+    const cublasLtHandle_t handle = HandleOf(card);
     cublasLtMatmulPreference_t preference = nullptr;
     Check("cublasLtMatmulPreferenceCreate", spec, functions_->cublasLtMatmulPreferenceCreate(&preference));
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -247,16 +290,18 @@ class CublasLt final : public Blas {
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       if (status == CUBLAS_STATUS_SUCCESS) status = set(attribute, alignment);
     }
-    cublasLtMatmulHeuristicResult_t result = {};
+    std::vector<cublasLtMatmulHeuristicResult_t> results(most);
     int found = 0;
     if (status == CUBLAS_STATUS_SUCCESS) {
       status = functions_->cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.first, plan.second, plan.result,
-                                                          plan.result, preference, 1, &result, &found);
+                                                          plan.result, preference, static_cast<int>(most),
+                                                          results.data(), &found);
     }
     functions_->cublasLtMatmulPreferenceDestroy(preference);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
     Check("cublasLtMatmulAlgoGetHeuristic", spec, status);
-    if (found > 0 && result.state == CUBLAS_STATUS_SUCCESS) plan.chosen = result;
+    results.resize(static_cast<size_t>(std::max(found, 0)));
+    return results;
   }
 
   void Release(const Plan& plan) COHORT_REQUIRES(mu_) {

@@ -1,9 +1,11 @@
 // MakeDnn of a build with CUDA: cuDNN 9, by its functions for convolutions. Cudnn opens the library at the first call,
-// makes one handle for each card, and keeps a plan (descriptors, algorithm, size of the workspace) for each part of
-// each convolution. Images and filters are NHWC, so cuDNN transforms nothing.
+// makes one handle for each card, and keeps a plan (descriptors) for each part of each convolution. The first word of
+// an Algorithm is its number in the enumeration of the part, and the second is the math type. Images and filters are
+// NHWC, so cuDNN transforms nothing.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -11,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
@@ -48,6 +51,7 @@ struct Functions {
         COHORT_FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7),
         COHORT_FUNCTION(cudnnGetConvolutionForwardWorkspaceSize),
         COHORT_FUNCTION(cudnnGetErrorString),
+        COHORT_FUNCTION(cudnnGetVersion),
         COHORT_FUNCTION(cudnnSetConvolution2dDescriptor),
         COHORT_FUNCTION(cudnnSetConvolutionGroupCount),
         COHORT_FUNCTION(cudnnSetConvolutionMathType),
@@ -74,6 +78,7 @@ struct Functions {
   COHORT_FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7);
   COHORT_FUNCTION(cudnnGetConvolutionForwardWorkspaceSize);
   COHORT_FUNCTION(cudnnGetErrorString);
+  COHORT_FUNCTION(cudnnGetVersion);
   COHORT_FUNCTION(cudnnSetConvolution2dDescriptor);
   COHORT_FUNCTION(cudnnSetConvolutionGroupCount);
   COHORT_FUNCTION(cudnnSetConvolutionMathType);
@@ -82,21 +87,6 @@ struct Functions {
   COHORT_FUNCTION(cudnnSetTensor4dDescriptor);
 #undef COHORT_FUNCTION
 };
-
-const char* NameOf(ConvolutionPart part) {
-  switch (part) {
-    case ConvolutionPart::kInputGradient: return "the input gradient of a convolution";
-    case ConvolutionPart::kFilterGradient: return "the filter gradient of a convolution";
-    default: return "a convolution";
-  }
-}
-
-std::string Describe(ConvolutionPart part, const DnnConvolution& c) {
-  return StrCat(NameOf(part), " of ", c.dtype, " [", c.batch, ",", c.in_size[0], ",", c.in_size[1], ",", c.in_channels,
-                "] by ", c.out_channels, " filters [", c.filter_size[0], ",", c.filter_size[1], ",",
-                c.in_channels / c.groups, "], strides [", c.strides[0], ",", c.strides[1], "], dilations [",
-                c.dilations[0], ",", c.dilations[1], "], padding [", c.padding[0], ",", c.padding[1], "]");
-}
 
 // cuDNN counts in 32 bits.
 int Int(int64_t value) {
@@ -110,50 +100,75 @@ cudnnMathType_t MathTypeOf(const DnnConvolution& c) {
   return c.tensor_float_32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
-// The descriptors and the algorithm of one part of a convolution. Cudnn owns it.
+// The descriptors of one part of a convolution. Cudnn owns it.
 struct Plan {
   cudnnTensorDescriptor_t input = nullptr;
   cudnnTensorDescriptor_t output = nullptr;
   cudnnFilterDescriptor_t filter = nullptr;
   cudnnConvolutionDescriptor_t convolution = nullptr;
-  int algorithm = -1;  // a number of the enumeration of the part
-  size_t workspace = 0;
 };
+
+// The words of an Algorithm.
+template <typename Number>
+Number NumberOf(const Algorithm& algorithm) {
+  return static_cast<Number>(algorithm.words[0]);
+}
+cudnnMathType_t MathTypeOf(const Algorithm& algorithm) { return static_cast<cudnnMathType_t>(algorithm.words[1]); }
 
 class Cudnn final : public Dnn {
  public:
-  size_t WorkspaceBytes(int card, ConvolutionPart part, const DnnConvolution& convolution) override {
+  LibraryName Name() override {
     MutexLock lock(mu_);
-    return PlanOf(card, part, convolution).workspace;
+    Open();
+    return {"cuDNN", VersionText(functions_->cudnnGetVersion())};
+  }
+
+  std::vector<Algorithm> Candidates(int card, ConvolutionPart part, const DnnConvolution& convolution,
+                                    size_t most) override {
+    MutexLock lock(mu_);
+    std::vector<Algorithm> candidates = DeterministicOnes(card, part, convolution);
+    if (candidates.size() > most) candidates.resize(most);
+    return candidates;
+  }
+
+  std::optional<Algorithm> Check(int card, ConvolutionPart part, const DnnConvolution& convolution,
+                                 const Algorithm& algorithm) override {
+    MutexLock lock(mu_);
+    for (const Algorithm& offered : DeterministicOnes(card, part, convolution)) {
+      if (offered.words == algorithm.words) return offered;
+    }
+    return std::nullopt;
   }
 
   void Compute(int card, StreamHandle stream, ConvolutionPart part, const DnnConvolution& convolution,
-               const DnnOperands& operands, void* workspace) override {
-    MutexLock lock(mu_);  // a handle has a stream, which each call sets
+               const DnnOperands& operands, const Algorithm& algorithm, void* workspace) override {
+    MutexLock lock(mu_);  // a handle has a stream, and a plan a math type, which each call sets
     const Plan& p = PlanOf(card, part, convolution);
     const cudnnHandle_t handle = HandleOf(card);
     const auto check = [&](const char* call, cudnnStatus_t status)
                            COHORT_REQUIRES(mu_) { Check(call, status, part, convolution); };
     check("cudnnSetStream", functions_->cudnnSetStream(handle, static_cast<cudaStream_t>(stream.native)));
+    SetMathType(MathTypeOf(algorithm), part, convolution, p);
     const float one = 1, zero = 0;
+    const size_t bytes = algorithm.workspace;
     switch (part) {
       case ConvolutionPart::kOutput:
         return check("cudnnConvolutionForward", functions_->cudnnConvolutionForward(
                                                     handle, &one, p.input, operands.input, p.filter, operands.filter,
-                                                    p.convolution, static_cast<cudnnConvolutionFwdAlgo_t>(p.algorithm),
-                                                    workspace, p.workspace, &zero, p.output, operands.output));
+                                                    p.convolution, NumberOf<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                                    workspace, bytes, &zero, p.output, operands.output));
       case ConvolutionPart::kInputGradient:
-        return check("cudnnConvolutionBackwardData",
-                     functions_->cudnnConvolutionBackwardData(handle, &one, p.filter, operands.filter, p.output,
-                                                              operands.output, p.convolution,
-                                                              static_cast<cudnnConvolutionBwdDataAlgo_t>(p.algorithm),
-                                                              workspace, p.workspace, &zero, p.input, operands.input));
+        return check(
+            "cudnnConvolutionBackwardData",
+            functions_->cudnnConvolutionBackwardData(handle, &one, p.filter, operands.filter, p.output, operands.output,
+                                                     p.convolution, NumberOf<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+                                                     workspace, bytes, &zero, p.input, operands.input));
       case ConvolutionPart::kFilterGradient:
         return check("cudnnConvolutionBackwardFilter",
-                     functions_->cudnnConvolutionBackwardFilter(
-                         handle, &one, p.input, operands.input, p.output, operands.output, p.convolution,
-                         static_cast<cudnnConvolutionBwdFilterAlgo_t>(p.algorithm), workspace, p.workspace, &zero,
-                         p.filter, operands.filter));
+                     functions_->cudnnConvolutionBackwardFilter(handle, &one, p.input, operands.input, p.output,
+                                                                operands.output, p.convolution,
+                                                                NumberOf<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+                                                                workspace, bytes, &zero, p.filter, operands.filter));
     }
   }
 
@@ -164,12 +179,16 @@ class Cudnn final : public Dnn {
       COHORT_REQUIRES(mu_) {
     if (status == CUDNN_STATUS_SUCCESS) return;
     throw InternalError(StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
-                               functions_->cudnnGetErrorString(status), " for ", Describe(part, convolution)));
+                               functions_->cudnnGetErrorString(status), " for ", CallText(part, convolution)));
+  }
+
+  void Open() COHORT_REQUIRES(mu_) {
+    if (!functions_) functions_.emplace(DynamicLibrary::Open(CudnnRequest(CUDNN_MAJOR), CudaLibraryFolders()));
   }
 
   // Makes the card the thread's current one, which the library's calls need.
   cudnnHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
-    if (!functions_) functions_.emplace(DynamicLibrary::Open(CudnnRequest(CUDNN_MAJOR), CudaLibraryFolders()));
+    Open();
     if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
       throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
                                  cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
@@ -195,9 +214,8 @@ class Cudnn final : public Dnn {
     }
     Plan plan;
     try {
-      const cudnnHandle_t handle = HandleOf(card);
+      HandleOf(card);
       MakeDescriptors(part, convolution, plan);
-      Choose(handle, part, convolution, plan);
     } catch (...) {
       Release(plan);
       throw;
@@ -231,8 +249,15 @@ class Cudnn final : public Dnn {
     check("cudnnSetConvolutionMathType", f.cudnnSetConvolutionMathType(plan.convolution, MathTypeOf(c)));
   }
 
-  void Choose(cudnnHandle_t handle, ConvolutionPart part, const DnnConvolution& c, Plan& plan) COHORT_REQUIRES(mu_) {
+  // Returns the deterministic algorithms, in the order of the heuristics. Those that need much scratch memory come
+  // last, beginning with the one that needs least.
+  std::vector<Algorithm> DeterministicOnes(int card, ConvolutionPart part, const DnnConvolution& c)
+      COHORT_REQUIRES(mu_) {
+    const Plan& plan = PlanOf(card, part, c);
+    const cudnnHandle_t handle = HandleOf(card);
     const Functions& f = *functions_;
+    SetMathType(MathTypeOf(c), part, c, plan);  // an earlier call may have set another
+    std::vector<Algorithm> ones;
     int count = 0;
     switch (part) {
       case ConvolutionPart::kOutput: {
@@ -241,10 +266,11 @@ class Cudnn final : public Dnn {
               f.cudnnGetConvolutionForwardAlgorithm_v7(handle, plan.input, plan.filter, plan.convolution, plan.output,
                                                        static_cast<int>(found.size()), &count, found.data()),
               part, c);
-        return TakeBest(found, count, part, c, plan, [&](auto algorithm, size_t* bytes) {
+        AddOnes(found, count, part, c, plan, ones, [&](auto algorithm, size_t* bytes) {
           return f.cudnnGetConvolutionForwardWorkspaceSize(handle, plan.input, plan.filter, plan.convolution,
                                                            plan.output, algorithm, bytes);
         });
+        break;
       }
       case ConvolutionPart::kInputGradient: {
         std::array<cudnnConvolutionBwdDataAlgoPerf_t, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> found{};
@@ -253,10 +279,11 @@ class Cudnn final : public Dnn {
                                                             plan.input, static_cast<int>(found.size()), &count,
                                                             found.data()),
               part, c);
-        return TakeBest(found, count, part, c, plan, [&](auto algorithm, size_t* bytes) {
+        AddOnes(found, count, part, c, plan, ones, [&](auto algorithm, size_t* bytes) {
           return f.cudnnGetConvolutionBackwardDataWorkspaceSize(handle, plan.filter, plan.output, plan.convolution,
                                                                 plan.input, algorithm, bytes);
         });
+        break;
       }
       case ConvolutionPart::kFilterGradient: {
         std::array<cudnnConvolutionBwdFilterAlgoPerf_t, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT> found{};
@@ -265,40 +292,36 @@ class Cudnn final : public Dnn {
                                                               plan.filter, static_cast<int>(found.size()), &count,
                                                               found.data()),
               part, c);
-        return TakeBest(found, count, part, c, plan, [&](auto algorithm, size_t* bytes) {
+        AddOnes(found, count, part, c, plan, ones, [&](auto algorithm, size_t* bytes) {
           return f.cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, plan.input, plan.output, plan.convolution,
                                                                   plan.filter, algorithm, bytes);
         });
+        break;
       }
     }
+    const auto much = [](const Algorithm& a) { return a.workspace <= kMuchWorkspace ? 0 : a.workspace; };
+    std::stable_sort(ones.begin(), ones.end(),
+                     [&](const Algorithm& a, const Algorithm& b) { return much(a) < much(b); });
+    return ones;
   }
 
-  // Takes the first deterministic algorithm of the heuristics' list that does not need much scratch memory, or else the
-  // one that needs least. `workspace` says how much an algorithm needs, and fails for one that does not fit the
-  // descriptors.
+  // `workspace` says how much scratch memory an algorithm needs, and fails for one that does not fit the descriptors.
   template <typename Found, typename Workspace>
-  void TakeBest(const Found& found, int count, ConvolutionPart part, const DnnConvolution& c, Plan& plan,
-                const Workspace& workspace) COHORT_REQUIRES(mu_) {
-    cudnnMathType_t math = MathTypeOf(c);
+  void AddOnes(const Found& found, int count, ConvolutionPart part, const DnnConvolution& c, const Plan& plan,
+               std::vector<Algorithm>& ones, const Workspace& workspace) COHORT_REQUIRES(mu_) {
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
       const auto& option = found[i];
       if (option.status != CUDNN_STATUS_SUCCESS || option.determinism != CUDNN_DETERMINISTIC) continue;
       // The default would allow TensorFloat-32.
-      const cudnnMathType_t its_math = MathTypeOf(c) == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : option.mathType;
-      SetMathType(its_math, part, c, plan);
-      size_t bytes = 0;
-      if (workspace(option.algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
-      if (plan.algorithm >= 0 && bytes >= plan.workspace) continue;
-      plan.algorithm = static_cast<int>(option.algo);
-      plan.workspace = bytes;
-      math = its_math;
-      if (bytes <= kMuchWorkspace) break;
+      const cudnnMathType_t math = MathTypeOf(c) == CUDNN_FMA_MATH ? CUDNN_FMA_MATH : option.mathType;
+      SetMathType(math, part, c, plan);
+      Algorithm one;
+      if (workspace(option.algo, &one.workspace) != CUDNN_STATUS_SUCCESS) continue;
+      one.words[0] = static_cast<uint64_t>(option.algo);
+      one.words[1] = static_cast<uint64_t>(math);
+      const auto is_same = [&](const Algorithm& other) { return other.words == one.words; };
+      if (std::none_of(ones.begin(), ones.end(), is_same)) ones.push_back(one);
     }
-    if (plan.algorithm < 0) {
-      throw UnimplementedError(StrCat("[cuda/libraries] expected a deterministic algorithm of cuDNN for ",
-                                      Describe(part, c), "; got none among ", count));
-    }
-    SetMathType(math, part, c, plan);
   }
 
   void SetMathType(cudnnMathType_t math, ConvolutionPart part, const DnnConvolution& c, const Plan& plan)

@@ -8,8 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/libraries/algorithm.h"
 #include "cohort/core/dtype.h"
 
 namespace cohort::cuda {
@@ -43,18 +47,23 @@ struct DnnOperands {
   void* output = nullptr;
 };
 
-// The convolutions of one process. Only deterministic algorithms are used. They are chosen once for each convolution,
-// from the library's heuristics and not from times, and kept for the process. Thread-safe.
+// Returns the part and the convolution as a text, for tables of algorithms and for messages.
+std::string CallText(ConvolutionPart part, const DnnConvolution& convolution);
+
+// The convolutions of one process. Only deterministic algorithms are used; AlgorithmChooser chooses. Thread-safe. All
+// functions throw FailedPreconditionError if the library cannot be opened.
 class Dnn {
  public:
   virtual ~Dnn() = default;
-  // Returns how many bytes of scratch memory the call needs; 0 is possible. Throws FailedPreconditionError if the
-  // library cannot be opened, and UnimplementedError if it has no deterministic algorithm for this convolution.
-  virtual size_t WorkspaceBytes(int card, ConvolutionPart part, const DnnConvolution& convolution) = 0;
-  // Enqueues the work. `workspace` has WorkspaceBytes bytes, aligned to 256, and is free again, in the order of the
-  // stream, after this call. Throws as WorkspaceBytes does, and InternalError if the library fails.
+  virtual LibraryName Name() = 0;
+  // As those of Blas. There is no candidate if the library has no deterministic algorithm for this convolution.
+  virtual std::vector<Algorithm> Candidates(int card, ConvolutionPart part, const DnnConvolution& convolution,
+                                            size_t most) = 0;
+  virtual std::optional<Algorithm> Check(int card, ConvolutionPart part, const DnnConvolution& convolution,
+                                         const Algorithm& algorithm) = 0;
+  // Enqueues the work, as Blas::Gemm does.
   virtual void Compute(int card, StreamHandle stream, ConvolutionPart part, const DnnConvolution& convolution,
-                       const DnnOperands& operands, void* workspace) = 0;
+                       const DnnOperands& operands, const Algorithm& algorithm, void* workspace) = 0;
 };
 
 // As FindBlas, InstallBlas and MakeBlas.

@@ -135,7 +135,7 @@ TEST_F(DynamicLibraryTest, ALibraryWithoutAnEntryPointIsNamedAtTheFirstCall) {
   Put("libcudnn.so.9", STUB_90200);
   const Variable path("COHORT_CUDA_LIBRARY_PATH", folder());
   const std::unique_ptr<Dnn> dnn = MakeDnn();
-  EXPECT_THAT(ErrorOf([&] { dnn->WorkspaceBytes(0, ConvolutionPart::kOutput, DnnConvolution()); }),
+  EXPECT_THAT(ErrorOf([&] { dnn->Candidates(0, ConvolutionPart::kOutput, DnnConvolution(), 1); }),
               AllOf(HasSubstr("FailedPrecondition"), HasSubstr("expected the function cudnn"), HasSubstr("in cuDNN 9"),
                     HasSubstr(folder() + "/libcudnn.so.9"), HasSubstr("COHORT_CUDA_LIBRARY_PATH")));
 }

@@ -1,4 +1,5 @@
-// The libraries of the process: FindBlas, FindDnn, FindKernelCompiler and FindNccl.
+// The libraries of the process: FindBlas, FindDnn, FindKernelCompiler and FindNccl, and the texts of calls.
+#include <array>
 #include <atomic>
 
 #include "cohort/backends/cuda/libraries/blas.h"
@@ -6,6 +7,7 @@
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
 #include "cohort/backends/cuda/libraries/nccl.h"
 #include "cohort/backends/cuda/libraries/nvrtc.h"
+#include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
@@ -14,6 +16,29 @@ std::atomic<Blas*> installed_blas{nullptr};
 std::atomic<Dnn*> installed_dnn{nullptr};
 std::atomic<KernelCompiler*> installed_compiler{nullptr};
 std::atomic<Nccl*> installed_nccl{nullptr};
+
+const char* NameOf(GemmEnd end) {
+  switch (end) {
+    case GemmEnd::kBias: return "bias";
+    case GemmEnd::kBiasRelu: return "bias_relu";
+    default: return "plain";
+  }
+}
+
+const char* NameOf(ConvolutionPart part) {
+  switch (part) {
+    case ConvolutionPart::kInputGradient: return "input_gradient";
+    case ConvolutionPart::kFilterGradient: return "filter_gradient";
+    default: return "convolution";
+  }
+}
+
+// TensorFloat-32 is a property of float32 only.
+std::string NameOf(DType dtype, bool tensor_float_32) {
+  return dtype == DType::kFloat32 && tensor_float_32 ? "tf32" : StrCat(dtype);
+}
+
+std::string Pair(const std::array<int64_t, 2>& pair) { return StrCat(pair[0], "x", pair[1]); }
 
 }  // namespace
 
@@ -24,6 +49,19 @@ int AlignmentOf(const GemmOperands& operands) {
     bits |= reinterpret_cast<uintptr_t>(address);
   }
   return static_cast<int>(bits & (~bits + 1));  // the lowest bit that is set
+}
+
+std::string CallText(const GemmSpec& s) {
+  return StrCat("product ", NameOf(s.dtype, s.tensor_float_32), " m=", s.m, " n=", s.n, " k=", s.k,
+                " a=", s.transpose_a ? "t" : "n", " b=", s.transpose_b ? "t" : "n", " batches=", s.batches,
+                " steps=", s.step_a, ",", s.step_b, ",", s.step_c, " end=", NameOf(s.end), " alignment=", s.alignment);
+}
+
+std::string CallText(ConvolutionPart part, const DnnConvolution& c) {
+  return StrCat(NameOf(part), " ", NameOf(c.dtype, c.tensor_float_32), " batch=", c.batch, " in=", Pair(c.in_size), "x",
+                c.in_channels, " filter=", Pair(c.filter_size), " out=", Pair(c.out_size), "x", c.out_channels,
+                " groups=", c.groups, " strides=", Pair(c.strides), " dilations=", Pair(c.dilations),
+                " padding=", Pair(c.padding));
 }
 
 Blas& FindBlas() {

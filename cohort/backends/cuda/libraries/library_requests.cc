@@ -7,8 +7,11 @@
 namespace cohort::cuda {
 namespace {
 
-// Returns a request for a library whose function `function` returns 10000 * major + 100 * minor + patch. Version
-// numbers below 10000 are 1000 * major + 100 * minor + patch, as cuDNN had them before version 9.
+// Version numbers are 10000 * major + 100 * minor + patch. Those below 10000 are 1000 * major + 100 * minor + patch, as
+// cuDNN had them before version 9.
+size_t UnitOf(size_t version) { return version < 10000 ? 1000 : 10000; }
+
+// Returns a request for a library whose function `function` returns its version number.
 LibraryRequest RequestOf(const std::string& what, const std::string& file, int major, const char* function) {
   return {StrCat(what, " ", major),
           {StrCat(file, ".", major), file, StrCat(file, ".", major + 1), StrCat(file, ".", major - 1)},
@@ -16,15 +19,19 @@ LibraryRequest RequestOf(const std::string& what, const std::string& file, int m
             const auto get_version = library.Find<size_t()>(function);
             if (get_version == nullptr) return StrCat("it has no function ", function);
             const size_t version = get_version();
-            const size_t unit = version < 10000 ? 1000 : 10000;
-            if (version / unit == static_cast<size_t>(major)) return "";
-            return StrCat("its version is ", version / unit, ".", version % unit / 100, ".", version % 100);
+            if (version / UnitOf(version) == static_cast<size_t>(major)) return "";
+            return StrCat("its version is ", VersionText(version));
           }};
 }
 
 std::string VersionOfNccl(int version) { return StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100); }
 
 }  // namespace
+
+std::string VersionText(size_t version) {
+  const size_t unit = UnitOf(version);
+  return StrCat(version / unit, ".", version % unit / 100, ".", version % 100);
+}
 
 LibraryRequest CublasLtRequest(int major) {
   return RequestOf("cuBLASLt", "libcublasLt.so", major, "cublasLtGetVersion");

@@ -1,6 +1,7 @@
 // Which files of NVIDIA's libraries can be used: their names, and how their versions are checked.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
@@ -12,6 +13,8 @@ namespace cohort::cuda {
 LibraryRequest CublasLtRequest(int major);
 LibraryRequest CudnnRequest(int major);
 
+// Returns the text of a version number as the functions of these libraries give it: "9.2.0" for 90200.
+std::string VersionText(size_t version);
 // Returns why a version of NCCL cannot be used, or "" if it can.
 std::string WhyNcclIsUnusable(int version);
 // The same for NCCL.

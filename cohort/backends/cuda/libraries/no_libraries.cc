@@ -16,15 +16,25 @@ namespace {
 
 class NoBlas final : public Blas {
  public:
-  bool Has(int, const GemmSpec&) override { ThrowAbsent("cuBLASLt"); }
-  size_t WorkspaceBytes(int, const GemmSpec&) override { ThrowAbsent("cuBLASLt"); }
-  void Gemm(int, StreamHandle, const GemmSpec&, const GemmOperands&, void*) override { ThrowAbsent("cuBLASLt"); }
+  LibraryName Name() override { ThrowAbsent("cuBLASLt"); }
+  std::vector<Algorithm> Candidates(int, const GemmSpec&, size_t) override { ThrowAbsent("cuBLASLt"); }
+  std::optional<Algorithm> Check(int, const GemmSpec&, const Algorithm&) override { ThrowAbsent("cuBLASLt"); }
+  void Gemm(int, StreamHandle, const GemmSpec&, const GemmOperands&, const Algorithm&, void*) override {
+    ThrowAbsent("cuBLASLt");
+  }
 };
 
 class NoDnn final : public Dnn {
  public:
-  size_t WorkspaceBytes(int, ConvolutionPart, const DnnConvolution&) override { ThrowAbsent("cuDNN"); }
-  void Compute(int, StreamHandle, ConvolutionPart, const DnnConvolution&, const DnnOperands&, void*) override {
+  LibraryName Name() override { ThrowAbsent("cuDNN"); }
+  std::vector<Algorithm> Candidates(int, ConvolutionPart, const DnnConvolution&, size_t) override {
+    ThrowAbsent("cuDNN");
+  }
+  std::optional<Algorithm> Check(int, ConvolutionPart, const DnnConvolution&, const Algorithm&) override {
+    ThrowAbsent("cuDNN");
+  }
+  void Compute(int, StreamHandle, ConvolutionPart, const DnnConvolution&, const DnnOperands&, const Algorithm&,
+               void*) override {
     ThrowAbsent("cuDNN");
   }
 };

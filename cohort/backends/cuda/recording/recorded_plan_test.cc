@@ -6,6 +6,7 @@
 
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/testing/session_fixture.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/device/update_observer.h"
 #include "cohort/ops/array.h"
@@ -180,6 +181,37 @@ TEST_F(RecordedPlanTest, AStepThatNeedsMostOfTheMemoryIsRecorded) {
   };
   EXPECT_NE(record(3), nullptr);
   EXPECT_THROW(record(4), ResourceExhaustedError);
+}
+
+// The recording of one session holds 40 of 64 MiB of the card. Another session, and a recording of it, may have them.
+TEST_F(RecordedPlanTest, IdleGraphsOfOtherSessionsGiveTheirMemoryUp) {
+  FakeDriverOptions card;
+  card.memory_bytes = size_t{64} << 20;
+  FakeDriver driver(card);
+  CudaDeviceOptions options;
+  options.memory_limit = card.memory_bytes;
+  const auto session = [&](const std::string& job) {
+    const DeviceName task = DeviceName::Parse(StrCat("/job:", job, "/task:0"));
+    return std::make_unique<CudaDevice>(CudaBackend::Get(), AttributesOf(task, "GPU", 0), task_, driver, options);
+  };
+  constexpr size_t kMany = size_t{40} << 20;
+  const auto record = [&](CudaDevice& device) {
+    return device.step_recorder()->Record(
+        [&](StepRecorder::Recording& recording) { recording.allocator().Allocate(kMany); });
+  };
+  const std::unique_ptr<CudaDevice> first = session("first"), second = session("second");
+  const std::unique_ptr<RecordedStep> idle = record(*first);
+  EXPECT_EQ(idle->Enqueue({}), RecordedStep::Outcome::kEnqueued);
+  EXPECT_THROW(second->allocator().Allocate(kMany), ResourceExhaustedError);  // a step uses the graph
+  EXPECT_TRUE(idle->Finish({}).ok());
+  BufferPtr wanted = second->allocator().Allocate(kMany);
+  EXPECT_EQ(idle->Enqueue({}), RecordedStep::Outcome::kStale);
+  EXPECT_THROW(record(*first), ResourceExhaustedError);  // memory that is in use stays
+  wanted = BufferPtr();
+  const std::unique_ptr<RecordedStep> again = record(*first);
+  const std::unique_ptr<RecordedStep> other = record(*second);
+  EXPECT_EQ(again->Enqueue({}), RecordedStep::Outcome::kStale);
+  EXPECT_EQ(other->Enqueue({}), RecordedStep::Outcome::kEnqueued);
 }
 
 TEST_F(RecordedPlanTest, MemoryGoesBackWithThePlan) {
