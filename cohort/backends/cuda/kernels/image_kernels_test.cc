@@ -227,6 +227,7 @@ void CompareBatchNorm(const Shape& shape, DType dtype, bool training, float fact
   Graph graph;
   const Output x = ops::Placeholder(graph, dtype, shape), dy = ops::Placeholder(graph, dtype, shape);
   std::vector<Output> vectors;
+  vectors.reserve(4);
   for (int i = 0; i < 4; ++i) vectors.push_back(ops::Placeholder(graph, DType::kFloat32, channels));
   NodeBuilder builder = graph.Op("FusedBatchNormV3");
   builder.Input(x);
@@ -244,6 +245,7 @@ void CompareBatchNorm(const Shape& shape, DType dtype, bool training, float fact
                        .Attr("epsilon", 0.01f)
                        .Finish();
   std::vector<Output> fetches;
+  fetches.reserve(11);
   for (int i = 0; i < 6; ++i) fetches.push_back(norm->output(i));
   for (int i = 0; i < 5; ++i) fetches.push_back(gradient->output(i));
   CompareWithCpu(graph, fetches,

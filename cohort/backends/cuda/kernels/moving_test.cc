@@ -16,7 +16,9 @@ using cohort::testing::Ramp;
 
 const DType kMoved[] = {DType::kUint8, DType::kBfloat16, DType::kFloat32, DType::kFloat64, DType::kBool};
 
-Tensor Numbers(DType dtype, const Shape& shape) { return AsType(Ramp(shape, -100, 100), dtype); }
+Tensor Numbers(DType dtype, const Shape& shape) {
+  return AsType(Ramp(shape, dtype == DType::kUint8 ? 0 : -100, 100), dtype);
+}
 
 class MovingTest : public ::testing::Test {
  protected:
@@ -105,6 +107,7 @@ TEST_F(MovingTest, ConcatAndPack) {
   Same("ConcatV2", {{Numbers(DType::kFloat32, {3, 0}), Numbers(DType::kFloat32, {3, 2})}, {Int(1)}});
   Same("ConcatV2", {{Numbers(DType::kFloat32, {0, 2}), Numbers(DType::kFloat32, {0, 2})}, {Int(1)}});
   std::vector<Tensor> many;
+  many.reserve(2 * 96 + 7);
   for (int i = 0; i < 2 * 96 + 7; ++i) many.push_back(Numbers(DType::kFloat32, {2, i % 3}));
   Same("ConcatV2", {many, {Int(1)}});
 }
