@@ -139,7 +139,8 @@ TEST_P(StrategyBackupChaos, SigtermToOneWorkerInterruptsAll) {
 class GpuBackupChaos : public StrategyBackupChaos {
  protected:
   GpuBackupChaos() : StrategyBackupChaos(FIT_TASK_ON_FAKE_CARDS) {
-    surroundings_.environment = {StrCat("COHORT_FAKE_CARDS=", kWorkers), "FIT_OWN_GPU=1"};
+    // There are 112 steps, and so more collectives than the two workers make that are killed.
+    surroundings_.environment = {StrCat("COHORT_FAKE_CARDS=", kWorkers), "FIT_OWN_GPU=1", "FIT_EPOCHS=16"};
   }
 };
 
@@ -151,7 +152,7 @@ TEST_P(GpuBackupChaos, AWorkerIsKilledInsideOfNccl) {
   for (const int victim : {1, 0}) {  // process 0 has the hub of the fake
     for (int w = 0; w < kWorkers; ++w) {
       ProcessCluster::Surroundings surroundings = surroundings_;
-      if (w == victim) surroundings.environment.push_back("COHORT_FAKE_NCCL_FAULT=kernel:30");
+      if (w == victim) surroundings.environment.push_back("COHORT_FAKE_NCCL_FAULT=kernel:40");
       cluster_.Start("worker", w, Command(Backups(), 1), surroundings);
     }
     ASSERT_TRUE(cluster_.WaitForLines("worker", victim, "nccl hangs", 1)) << cluster_.Describe();
