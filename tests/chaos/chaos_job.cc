@@ -90,8 +90,7 @@ MonitoredSession Open(const Flags& flags, Server& server, CountingJob& job) {
   session.hooks.push_back(std::make_shared<train::CheckpointSaverHook>(
       train::CheckpointSaverHook::Options{.checkpoint_dir = flags.Text("dir"),
                                           .every = {.interval = flags.Seconds("save_secs", 1)},
-                                          .scaffold = options.scaffold,
-                                          .max_save_failures = 1000}));
+                                          .scaffold = options.scaffold}));
   return MonitoredSession(job.graph, std::make_unique<train::ChiefSessionCreator>(job.graph, options), session);
 }
 

@@ -144,8 +144,7 @@ void Fit(const std::string& kind, const std::string& backup_dir, int64_t save_ev
   keras::FitOptions options = {.batch_size = kBatch, .epochs = epochs == nullptr ? 4 : std::atoi(epochs), .verbose = 0};
   if (kind == "dataset") options.steps_per_epoch = 5;  // epochs do not end where passes end
   if (!backup_dir.empty()) {
-    options.callbacks.push_back(keras::BackupAndRestore(
-        {.backup_dir = backup_dir, .save_every_batches = save_every, .max_save_failures = 1000}));
+    options.callbacks.push_back(keras::BackupAndRestore({.backup_dir = backup_dir, .save_every_batches = save_every}));
   }
   if (const char* pause = std::getenv("FIT_PAUSE_MS")) options.callbacks.push_back(Paced(model, std::atoi(pause)));
   options.callbacks.push_back(keras::LambdaCallback({.on_train_batch_end = [&](int64_t, const keras::BatchLogs&) {

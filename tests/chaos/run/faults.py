@@ -15,6 +15,7 @@ START_LIMIT = 120.0  # for a job to train
 RECOVERY_LIMIT = 120.0  # for a job to train again; if it takes longer, it hangs
 END_LIMIT = 120.0  # for a launch to end after SIGTERM
 PAUSE = 8.0  # longer than the silence limit, 4.5 s
+DISK_FULL = 2.0  # much less than what max_save_failures, 5 by default, lets pass
 KILLED_BY_RUN = "killed by the run"
 HANG_PATIENCE = 25.0  # an operator waits so long for a line that names a task that hangs
 
@@ -145,6 +146,7 @@ class _Injection:
         self._await_training(time.monotonic())
 
     def _disk(self):
+        """Failed saves count once a second, and five of them end the training. So it survives seconds without space."""
         self._begin()
         ballast = pathlib.Path(self.job.disk()) / "ballast"
         for _ in range(2):
@@ -152,7 +154,7 @@ class _Injection:
             checkpoints.fill(ballast)
             if not self.job.mirrored() and not self.job.wait_for(lambda: self.job.train_after(full), RECOVERY_LIMIT):
                 raise Failed("no steps while the disk is full", hang=True)
-            time.sleep(3)
+            time.sleep(DISK_FULL)
             ballast.unlink()
             free = time.monotonic()
             self._await_training(free)
