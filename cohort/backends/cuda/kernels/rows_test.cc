@@ -21,6 +21,7 @@ Tensor Scattered(DType dtype, const Shape& shape, int seed = 1) { return AsType(
 // Returns n indices in [low, high), each of them several times.
 std::vector<int32_t> Indices(int n, int low, int high) {
   std::vector<int32_t> indices;
+  indices.reserve(static_cast<size_t>(n));
   for (int i = 0; i < n; ++i) indices.push_back(low + (i * 7919 + i * i) % (high - low));
   return indices;
 }

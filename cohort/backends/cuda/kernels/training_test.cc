@@ -145,7 +145,9 @@ TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
   }
   const EventHandle done = driver.MakeEvent(0, EventUse::kOrder);
   driver.Record(done, stream);
-  ASSERT_TRUE(driver.Synchronize(done).ok());
+  const Status copied = driver.Synchronize(done);
+  driver.DestroyEvent(0, done);
+  ASSERT_TRUE(copied.ok());
   for (int i = 0; i < kCount; ++i) {
     EXPECT_THAT(values[static_cast<size_t>(i)], ::testing::Each(static_cast<float>(i) - 1.0f)) << i;
   }

@@ -48,7 +48,8 @@ DynamicLibrary DynamicLibrary::Open(const LibraryRequest& request, const std::ve
   std::vector<std::string> tried;
   for (const std::string& file : request.files) {
     std::vector<std::string> paths;
-    for (const std::string& folder : folders) paths.push_back(folder + "/" + file);
+    paths.reserve(folders.size() + 1);
+    for (const std::string& folder : folders) paths.push_back(StrCat(folder, "/", file));
     paths.push_back(file);  // where the loader looks
     for (const std::string& path : paths) {
       const bool by_loader = path == file;

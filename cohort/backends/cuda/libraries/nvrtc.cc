@@ -91,7 +91,7 @@ std::string CompileWithNvrtc(const std::string& source, const std::string& name,
                                               "--device-as-default-execution-space"};
   result = library.compile(program, static_cast<int>(options.size()), options.data());
   const std::string log = result != 0 ? TextOf(program, library.log_size, library.log) : "";
-  const std::string code = result == 0 ? TextOf(program, library.code_size, library.code) : "";
+  std::string code = result == 0 ? TextOf(program, library.code_size, library.code) : "";
   library.destroy(&program);
   if (result != 0) fail("nvrtcCompileProgram", result, log);
   if (code.empty()) fail("nvrtcGetCUBIN", result, "");
