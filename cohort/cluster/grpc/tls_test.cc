@@ -276,6 +276,42 @@ TEST_F(TlsTransportTest, StalledHandshakesKeepNobodyOutAndEnd) {
   EXPECT_LE(testing::CountEntries("/proc/self/fd"), before);
 }
 
+// gRPC gets a socket only when the first message is there. Both peers are told apart from one that makes the handshake.
+TEST_F(TlsTransportTest, AFirstMessageThatIsCutOffOrTooLargeIsRefused) {
+  const auto log_of = [&](const std::string& bytes, bool ends) {
+    StartPs(job_.For("ps"));
+    ::testing::internal::CaptureStderr();
+    const Descriptor stranger = ConnectedSocket(address_, bytes);
+    if (ends) shutdown(stranger.get(), SHUT_WR);
+    EXPECT_TRUE(WaitForSocketEnd(stranger.get()));
+    ps_->Shutdown();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string head("\x16\x03\x01\x02\0", 5);  // of a message of 512 bytes
+  EXPECT_THAT(log_of(head.substr(0, 1), true), RefusedWith("it has ended after its first bytes"));
+  EXPECT_THAT(log_of(head + std::string(511, 'h'), true), RefusedWith("it has ended after its first bytes"));
+  EXPECT_THAT(log_of(std::string("\x16\x03\x01\x10\x01", 5), false),
+              RefusedWith("expected a first message of at most 4096 bytes; got 4097"));
+}
+
+// At the lowest limit each of them stops the acceptor for a second. So a peer that comes behind three of them waits for
+// at least 2 s, however fast the machine is, and then it gets in.
+TEST_F(TlsTransportTest, ATlsHandshakeThatFailsCountsAsTenFailures) {
+  TransportOptions options = OptionsWith(job_.For("ps"));
+  options.max_failed_handshakes_per_second = 10;
+  ps_ = MakeGrpcTransport(at_ps_, options);
+  address_ = StrCat("127.0.0.1:", ps_->Listen("127.0.0.1:0"));
+  ps_->SetIdentity(Identity(kPsTask, address_));
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) {
+    RawTlsPeer peer(address_, std::nullopt, kControlMethod);
+    DialerHandshake handshake(kJobToken, Identity(kWorkerTask), kPsTask, address_);
+    EXPECT_THAT(ErrorOf([&] { peer.Prove(handshake); }), HasSubstr("Unavailable"));
+  }
+  ExpectServing();
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
 // The copy of the socket that the acceptor keeps for its limits is given up in time.
 TEST_F(TlsTransportTest, AConnectionOutlivesTheLimitOfItsHandshake) {
   const std::vector<std::pair<std::string, std::string>> hosts{
