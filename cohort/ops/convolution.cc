@@ -49,6 +49,12 @@ std::vector<Shape> ForwardShape(ShapeContext& c, bool depthwise) {
 // The shape of a gradient op's result, given at input `sizes`; the other two have to fit it.
 Shape SizesShape(ShapeContext& c, int sizes) { return Shape::UnknownDims(4).MergedWith(c.input_as_shape(sizes)); }
 
+Shape InputGradShape(ShapeContext& c, bool depthwise) {
+  const Shape input = SizesShape(c, 0);
+  ops::ConvolvedShape(ops::ConvolutionWindow(c), input, c.input(1), depthwise).MergedWith(c.input(2));
+  return input;
+}
+
 Shape FilterGradShape(ShapeContext& c, bool depthwise) {
   const Shape filter = SizesShape(c, 1);
   ops::ConvolvedShape(ops::ConvolutionWindow(c), c.input(0), filter, depthwise).MergedWith(c.input(2));
@@ -71,12 +77,7 @@ OpDef InputGradDef(const Family& f) {
                       .Input("filter: T")
                       .Input("out_backprop: T")
                       .Output("output: T"))
-      .ShapeRule([f](ShapeContext& c) -> std::vector<Shape> {
-        const Shape input = SizesShape(c, 0);
-        const Shape forward = ops::ConvolvedShape(ops::ConvolutionWindow(c), input, c.input(1), f.depthwise);
-        forward.MergedWith(c.input(2));
-        return {input};
-      })
+      .ShapeRule([f](ShapeContext& c) { return std::vector<Shape>{InputGradShape(c, f.depthwise)}; })
       .Gradient([f](GradientContext& c) {
         c.SetInput(1, FilterGradOf(c, f, c.grad(), c.input(1), c.input(2)));
         c.SetInput(2, ForwardOf(c, f, c.grad(), c.input(1)));
@@ -104,6 +105,23 @@ OpDef FusedDef(const Family& f) {
       .ShapeRule([f](ShapeContext& c) { return ForwardShape(c, f.depthwise); })
       .NotDifferentiable("made when a plan is compiled, after gradients")
       .Doc(std::string(f.forward) + ", BiasAdd and the op named `activation`, if any, in one.");
+}
+
+OpDef FusedInputGradDef() {
+  return AddAttrs(OpDef("_FusedDepthwiseConv2dNativeBackpropInput")
+                      .HostInput("input_sizes: int32")
+                      .Input("filter: T")
+                      .Input("out_backprop: T")
+                      .Input("activated: T")
+                      .Output("output: T"))
+      .Attr("gradient: string")
+      .Attr("activation: string = ''")
+      .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{InputGradShape(c, true).MergedWith(c.input(3))}; })
+      .NotDifferentiable("made when a plan is compiled, after gradients")
+      .Doc(
+          "DepthwiseConv2dNativeBackpropInput and the gradient op named `gradient` of an activation in one. "
+          "`activated` "
+          "is the activation's result, or its operand if `activation` names its op.");
 }
 
 OpDef FusedFilterGradDef() {
@@ -150,6 +168,7 @@ void RegisterConvolutionOps(OpRegistry& registry) {
     registry.Register(FusedDef(family));
   }
   registry.Register(FusedFilterGradDef());
+  registry.Register(FusedInputGradDef());
 }
 
 namespace ops {

@@ -110,6 +110,18 @@ void RegisterAvgPool(OpRegistry& registry) {
           .ShapeRule(AvgGradShape)
           .Gradient([](GradientContext& c) { c.SetInput(1, ops::WithSameWindows(c, "AvgPool", {c.grad()})); })
           .Doc("Gradient of AvgPool: grad shared among the elements of each window."));
+  registry.Register(
+      AddPoolAttrs(OpDef("_FusedAvgPoolGrad")
+                       .HostInput("orig_input_shape: int32")
+                       .Input("grad: T")
+                       .Input("activated: T")
+                       .Output("output: T"))
+          .Attr("gradient: string")
+          .Attr("activation: string = ''")
+          .ShapeRule([](ShapeContext& c) { return std::vector<Shape>{AvgGradShape(c)[0].MergedWith(c.input(2))}; })
+          .NotDifferentiable("made when a plan is compiled, after gradients")
+          .Doc("AvgPoolGrad and the gradient op named `gradient` of an activation in one; see "
+               "_FusedDepthwiseConv2dNativeBackpropInput."));
 }
 
 }  // namespace

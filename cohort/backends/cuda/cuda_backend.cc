@@ -13,6 +13,7 @@
 #include "cohort/backends/cuda/elementwise_chain.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/passes/join_updates.h"
+#include "cohort/backends/cuda/passes/move_activations.h"
 #include "cohort/backends/cuda/passes/seeds_on_card.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
@@ -189,7 +190,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
-  partition = FuseImageGradients(FuseBiases(std::move(partition), type_), type_);
+  partition = MoveActivations(FuseImageGradients(FuseBiases(std::move(partition), type_), type_), type_);
   return TakeSeedsFromCard(JoinUpdatesOfOptimizers(std::move(partition)), type_);
 }
 

@@ -7,6 +7,7 @@
 #include "cohort/backends/cuda/kernels/dtypes.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
+#include "cohort/backends/cuda/passes/move_activations.h"
 
 namespace cohort::cuda {
 namespace {
@@ -19,6 +20,16 @@ constexpr NamedActivation kActivations[] = {{"Relu", Activation::kRelu},        
                                             {"Elu", Activation::kElu},          {"Selu", Activation::kSelu},
                                             {"Sigmoid", Activation::kSigmoid},  {"Tanh", Activation::kTanh},
                                             {"Softplus", Activation::kSoftplus}};
+
+struct NamedGradient {
+  const char* op;
+  ActivationGradient gradient;
+};
+constexpr NamedGradient kGradients[] = {
+    {"ReluGrad", ActivationGradient::kRelu},         {"Relu6Grad", ActivationGradient::kRelu6},
+    {"EluGrad", ActivationGradient::kElu},           {"SeluGrad", ActivationGradient::kSelu},
+    {"SoftplusGrad", ActivationGradient::kSoftplus}, {"SigmoidGrad", ActivationGradient::kSigmoid},
+    {"TanhGrad", ActivationGradient::kTanh}};
 
 // Where the operands and the result of a call lie. The result takes the memory of an operand if possible.
 struct Places {
@@ -108,15 +119,33 @@ Activation FindActivation(const std::string& op) {
   throw InvalidArgumentError(StrCat("[backends/cuda] there is no activation '", op, "'"));
 }
 
+std::optional<ActivationGradient> FindActivationGradient(const std::string& op) {
+  for (const NamedGradient& named : kGradients) {
+    if (op == named.op) return named.gradient;
+  }
+  return std::nullopt;
+}
+
+Activation InputActivation(const KernelConstruction& c) {
+  return c.node.has_attr(kInputActivation) ? FindActivation(c.attr<std::string>(kInputActivation)) : Activation::kNone;
+}
+
+AppliedGradient GradientToApply(const KernelConstruction& c) {
+  const auto& op = c.attr<std::string>("gradient");
+  const std::optional<ActivationGradient> gradient = FindActivationGradient(op);
+  if (gradient) return {*gradient, nullptr, FindActivation(c.attr<std::string>("activation"))};
+  throw InvalidArgumentError(StrCat("[backends/cuda] there is no gradient of an activation '", op, "'"));
+}
+
+void CheckActivated(const Shape& activated, const Shape& gradient) {
+  if (activated == gradient) return;
+  throw InvalidArgumentError(
+      StrCat("[kernels/activation] expected two tensors of one shape; got ", gradient, " and ", activated));
+}
+
 void RegisterActivationKernels(KernelRegistry& registry) {
   for (const NamedActivation& named : kActivations) registry.Register<ActivationKernel>(named.op, kGpu);
-  Register(registry, "ReluGrad", ActivationGradient::kRelu);
-  Register(registry, "Relu6Grad", ActivationGradient::kRelu6);
-  Register(registry, "EluGrad", ActivationGradient::kElu);
-  Register(registry, "SeluGrad", ActivationGradient::kSelu);
-  Register(registry, "SoftplusGrad", ActivationGradient::kSoftplus);
-  Register(registry, "SigmoidGrad", ActivationGradient::kSigmoid);
-  Register(registry, "TanhGrad", ActivationGradient::kTanh);
+  for (const NamedGradient& named : kGradients) Register(registry, named.op, named.gradient);
   registry.Register<LeakyReluKernel>("LeakyRelu", kGpu);
   registry.Register<LeakyReluKernel>("LeakyReluGrad", kGpu);
 }

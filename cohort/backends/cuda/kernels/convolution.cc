@@ -30,6 +30,7 @@ struct Convolution {
   Shape filter;  // [rows, columns, in / groups, out]; for a depthwise convolution [rows, columns, 1, channels *
                  // multiplier]
   Shape output;  // [batch, rows, columns, out]
+  Activation of_input = Activation::kNone;  // is applied to the input first; only kernels of our own do it
   std::array<ops::WindowExtent, 2> extents;
 
   int64_t groups() const { return input.dim(3) / filter.dim(2); }
@@ -157,7 +158,7 @@ void Forward(const CudaCall& call, const Convolution& c, const Tensor& input, co
   if (c.has_own_kernels()) {
     return LaunchDepthwise(call.driver(), call.stream(), ElementTypeOf(c.dtype), DepthwiseOf(c), input.raw_data(),
                            filter.raw_data(), bias == nullptr ? nullptr : bias->raw_data(), activation,
-                           output.raw_data());
+                           output.raw_data(), c.of_input);
   }
   if (c.is_product()) {
     GemmSpec spec;
@@ -197,7 +198,7 @@ void FilterGradient(const CudaCall& call, const Convolution& c, const Tensor& in
     const DepthwiseSizes sizes = DepthwiseOf(c);
     const Scratch scratch(call, DepthwiseFilterGradientBytes(sizes));
     return LaunchDepthwiseFilterGradient(call.driver(), call.stream(), ElementTypeOf(c.dtype), sizes, input.raw_data(),
-                                         gradient.raw_data(), output.raw_data(), scratch.data());
+                                         gradient.raw_data(), output.raw_data(), scratch.data(), c.of_input);
   }
   if (c.is_product()) {
     GemmSpec spec;
@@ -215,13 +216,17 @@ void FilterGradient(const CudaCall& call, const Convolution& c, const Tensor& in
 class ConvolutionBase : public OpKernel {
  protected:
   ConvolutionBase(const KernelConstruction& c, bool depthwise)
-      : dtype_(c.attr<DType>("T")), depthwise_(depthwise), window_(ops::ConvolutionWindow(c)) {}
+      : dtype_(c.attr<DType>("T")),
+        depthwise_(depthwise),
+        window_(ops::ConvolutionWindow(c)),
+        of_input_(InputActivation(c)) {}
 
   // Throws InvalidArgumentError for shapes that do not fit. `output` is given if it is an operand.
   Convolution SizesFor(const Shape& input, const Shape& filter, const Shape* output = nullptr) const {
     Convolution c;
     c.dtype = dtype_;
     c.window = window_;
+    c.of_input = of_input_;
     c.input = input;
     c.output = ops::ConvolvedShape(window_, input, filter, depthwise_);
     c.filter = depthwise_ ? Shape{filter.dim(0), filter.dim(1), 1, filter.dim(2) * filter.dim(3)} : filter;
@@ -239,6 +244,7 @@ class ConvolutionBase : public OpKernel {
   const DType dtype_;
   const bool depthwise_;
   const ops::WindowAttrs window_;
+  const Activation of_input_;
 };
 
 template <bool depthwise>
@@ -297,6 +303,33 @@ class InputGradientKernel final : public ConvolutionBase {
   }
 };
 
+// The gradient of a depthwise convolution by its input, and behind it the gradient of the activation of the input.
+class FusedInputGradientKernel final : public ConvolutionBase {
+ public:
+  explicit FusedInputGradientKernel(const KernelConstruction& c)
+      : ConvolutionBase(c, true), applied_(GradientToApply(c)) {}
+
+  void Compute(KernelContext& ctx) override {
+    const CudaCall call(ctx);
+    const Tensor& filter = ctx.input(1);
+    const Tensor& gradient = ctx.input(2);
+    const Tensor& activated = ctx.input(3);
+    const Shape input(ops::IntegerValues(ctx.input(0)));
+    const Convolution c = SizesFor(input, filter.shape(), &gradient.shape());
+    CheckActivated(activated.shape(), input);
+    Tensor& output = ctx.AllocateOutput(0, input);
+    if (output.num_elements() == 0) return;
+    if (gradient.num_elements() == 0) return FillZero(call, output);
+    AppliedGradient applied = applied_;
+    applied.activated = activated.raw_data();
+    LaunchDepthwiseInputGradient(call.driver(), call.stream(), ElementTypeOf(c.dtype), DepthwiseOf(c),
+                                 filter.raw_data(), gradient.raw_data(), output.raw_data(), applied);
+  }
+
+ private:
+  const AppliedGradient applied_;
+};
+
 template <bool depthwise>
 class FilterGradientKernel final : public ConvolutionBase {
  public:
@@ -344,6 +377,7 @@ void RegisterConvolutionKernels(KernelRegistry& registry) {
   registry.Register<ConvolutionKernel<true>>("DepthwiseConv2dNative", kGpu);
   registry.Register<InputGradientKernel<true>>("DepthwiseConv2dNativeBackpropInput", kGpu);
   registry.Register<FilterGradientKernel<true>>("DepthwiseConv2dNativeBackpropFilter", kGpu);
+  registry.Register<FusedInputGradientKernel>("_FusedDepthwiseConv2dNativeBackpropInput", kGpu);
   registry.Register<FusedConvolutionKernel<false>>("_FusedConv2D", kGpu);
   registry.Register<FusedConvolutionKernel<true>>("_FusedDepthwiseConv2dNative", kGpu);
   registry.Register<FusedFilterGradientKernel>("_FusedConv2DBackpropFilter", kGpu);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cohort/backends/cuda/dialect/pack.h"
+#include "cohort/backends/cuda/kernels/activated.h"
 #include "cohort/backends/cuda/kernels/column_sums.h"
 #include "cohort/backends/cuda/kernels/depthwise.cu.h"
 
@@ -36,20 +37,27 @@ struct Item {
   }
 };
 
-// Returns kPack channels of one point of an image, as float; zeros if the point is outside. kShared loads one channel.
-template <Channels kChannels, int kPack, typename T>
-COHORT_KERNEL void LoadChannels(const T* x, bool inside, int64_t point, int64_t channels, int64_t first,
-                                int64_t multiplier, float (&values)[kPack]) {
-  for (int k = 0; k < kPack; ++k) values[k] = 0.0f;
-  if (!inside) return;
-  if constexpr (kChannels == Channels::kShared) {
-    const auto value = static_cast<float>(x[point * channels + first / multiplier]);
-    for (int k = 0; k < kPack; ++k) values[k] = value;
-  } else {
-    const Pack<T, kPack> loaded = LoadPack<kPack>(x + point * channels + first, 0);
-    for (int k = 0; k < kPack; ++k) values[k] = static_cast<float>(loaded.at[k]);
+// An image, and the activation of its elements.
+template <typename T>
+struct Image {
+  const T* x;
+  Activation activation;
+
+  // Gives kPack channels of one point, as float; zeros if the point is outside. kShared loads one channel.
+  template <Channels kChannels, int kPack>
+  COHORT_KERNEL void Load(const DepthwiseSizes& s, bool inside, int64_t point, int64_t first,
+                          float (&values)[kPack]) const {
+    for (int k = 0; k < kPack; ++k) values[k] = 0.0f;
+    if (!inside) return;
+    if constexpr (kChannels == Channels::kShared) {
+      const auto value = static_cast<float>(Activated(activation, x[point * s.channels + first / s.multiplier]));
+      for (int k = 0; k < kPack; ++k) values[k] = value;
+    } else {
+      const Pack<T, kPack> loaded = LoadPack<kPack>(x + point * s.channels + first, 0);
+      for (int k = 0; k < kPack; ++k) values[k] = static_cast<float>(Activated(activation, loaded.at[k]));
+    }
   }
-}
+};
 
 // The output, or, with `flipped` and strides of 1, the gradient by the input: it is a convolution of dy with the filter
 // turned by half a turn. If kColumns is not 0, the filter has so many columns, and strides and dilations of 1 along
@@ -61,10 +69,11 @@ struct ForwardKernel {
   uint32_t packs;
   uint32_t strips;
   bool flipped;
-  Activation activation;
-  const T* x;
+  Image<T> image;
   const T* filter;
   const T* bias;
+  Activation activation;
+  AppliedGradient applied;
   T* y;
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
@@ -97,8 +106,7 @@ struct ForwardKernel {
       for (int c = 0; c < kStrip; ++c) {
         const int64_t column = (item.column + c) * s.strides[1] - s.before[1] + b * s.dilations[1];
         float values[kPack];
-        LoadChannels<kChannels, kPack>(x, column >= 0 && column < s.in[1], first_point + column, s.channels,
-                                       first_channel, s.multiplier, values);
+        image.template Load<kChannels>(s, column >= 0 && column < s.in[1], first_point + column, first_channel, values);
         for (int k = 0; k < kPack; ++k) sums[c][k] += values[k] * static_cast<float>(weights.at[k]);
       }
     }
@@ -111,8 +119,8 @@ struct ForwardKernel {
     float values[kPoints][kPack];
     for (int c = 0; c < kPoints; ++c) {
       const int64_t column = item.column - s.before[1] + c;
-      LoadChannels<kChannels, kPack>(x, column >= 0 && column < s.in[1], first_point + column, s.channels,
-                                     first_channel, s.multiplier, values[c]);
+      image.template Load<kChannels>(s, column >= 0 && column < s.in[1], first_point + column, first_channel,
+                                     values[c]);
     }
     for (int b = 0; b < kColumns; ++b) {
       const int64_t filter_column = flipped ? kColumns - 1 - b : b;
@@ -133,8 +141,12 @@ struct ForwardKernel {
         const T sum(sums[c][k] + shift);
         results.at[k] = T(ApplyActivation(activation, static_cast<float>(sum)));
       }
-      const int64_t point = (item.image * s.out[0] + item.row) * s.out[1] + item.column + c;
-      StorePack<kPack>(y + point * s.out_channels() + first_channel, 0, results);
+      const int64_t at = ((item.image * s.out[0] + item.row) * s.out[1] + item.column + c) * s.out_channels();
+      if (applied.activated != nullptr) {
+        const auto read = LoadPack<kPack>(static_cast<const T*>(applied.activated) + at + first_channel, 0);
+        for (int k = 0; k < kPack; ++k) results.at[k] = applied.Apply(results.at[k], read.at[k]);
+      }
+      StorePack<kPack>(y + at + first_channel, 0, results);
     }
   }
 };
@@ -146,6 +158,7 @@ struct InputGradientKernel {
   uint32_t items;
   const T* filter;
   const T* dy;
+  AppliedGradient applied;
   T* dx;
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
@@ -156,7 +169,9 @@ struct InputGradientKernel {
       const int64_t column = rest % static_cast<uint32_t>(s.in[1]);
       rest /= static_cast<uint32_t>(s.in[1]);
       const int64_t row = rest % static_cast<uint32_t>(s.in[0]);
-      dx[at] = T(SumOf(rest / static_cast<uint32_t>(s.in[0]), row, column, channel));
+      const T sum(SumOf(rest / static_cast<uint32_t>(s.in[0]), row, column, channel));
+      const bool applies = applied.activated != nullptr;
+      dx[at] = applies ? applied.Apply(sum, static_cast<const T*>(applied.activated)[at]) : sum;
     }
   }
 
@@ -191,12 +206,15 @@ struct InputGradientKernel {
 
 // The first stage of the gradient by the filter. The rows of the sums are the rows of all outputs, and the columns are
 // the output channels. A thread adds the products for a window of kRows * kColumns taps. If the filter is larger than
-// the window, the window has one tap, and blocks(2) has one for each tap.
+// the window, the window has one tap, and blocks(2) has one for each tap. If `slides` is true, strides and dilations
+// along the columns are 1, so the window of the next output has the same elements but for one column.
 template <typename T, int kRows, int kColumns>
 struct FilterGradientKernel {
   DepthwiseSizes s;
   ColumnSums sums;
+  bool slides;
   const T* x;
+  Activation activation;  // of x
   const T* dy;
   float* partial;  // [partials, taps, output channels]
 
@@ -222,6 +240,7 @@ struct FilterGradientKernel {
     const int64_t first_row = first_tap / s.filter[1], first_column = first_tap % s.filter[1];
     const T* gradients = dy + (image * s.out[0] + out_row) * s.out[1] * s.out_channels() + channel;
     const T* pixels = x + image * s.in[0] * s.in[1] * s.channels + channel / s.multiplier;
+    float window[kRows][kColumns] = {};
     for (int64_t q = 0; q < s.out[1]; ++q) {
       const auto gradient = static_cast<float>(gradients[q * s.out_channels()]);
       for (int a = 0; a < kRows; ++a) {
@@ -229,12 +248,30 @@ struct FilterGradientKernel {
         const bool inside = row >= 0 && row < s.in[0];
         for (int b = 0; b < kColumns; ++b) {
           const int64_t column = q * s.strides[1] - s.before[1] + (first_column + b) * s.dilations[1];
+          const bool was_there = slides && q > 0 && b + 1 < kColumns;
+          if (was_there) window[a][b] = window[a][b + 1];
           if (!inside || column < 0 || column >= s.in[1]) continue;
-          products[a][b] += gradient * static_cast<float>(pixels[(row * s.in[1] + column) * s.channels]);
+          if (!was_there) {
+            const T pixel = pixels[(row * s.in[1] + column) * s.channels];
+            window[a][b] = static_cast<float>(Activated(activation, pixel));
+          }
+          products[a][b] += gradient * window[a][b];
         }
       }
     }
   }
+};
+
+// What a launch of ForwardKernel reads and writes.
+template <typename T>
+struct ForwardPlaces {
+  bool flipped;
+  Image<T> image;
+  const T* filter;
+  const T* bias;
+  Activation activation;
+  AppliedGradient applied;
+  T* y;
 };
 
 // Item numbers have 32 bits, because division of 64 bits is slow.
@@ -246,40 +283,32 @@ uint32_t ItemCount(int64_t items) {
 }
 
 template <typename T, Channels kChannels, int kPack>
-void LaunchForward(Driver& driver, StreamHandle stream, const DepthwiseSizes& s, bool flipped, const T* x,
-                   const T* filter, const T* bias, Activation activation, T* y) {
+void LaunchForward(Driver& driver, StreamHandle stream, const DepthwiseSizes& s, const ForwardPlaces<T>& p) {
   const int64_t packs = s.out_channels() / kPack, strips = ColumnSums::Ceil(s.out[1], kStrip);
   const uint32_t items = ItemCount(s.batch * s.out[0] * strips * packs);
   const auto launch = [&]<int kColumns>(std::integral_constant<int, kColumns>) {
     using Kernel = ForwardKernel<T, kChannels, kPack, kColumns>;
     Launch(driver, stream, SizeFor(items),
-           Kernel{s, items, static_cast<uint32_t>(packs), static_cast<uint32_t>(strips), flipped, activation, x, filter,
-                  bias, y});
+           Kernel{s, items, static_cast<uint32_t>(packs), static_cast<uint32_t>(strips), p.flipped, p.image, p.filter,
+                  p.bias, p.activation, p.applied, p.y});
   };
   const bool at_once = s.filter[1] == 3 && s.strides[1] == 1 && s.dilations[1] == 1;
   at_once ? launch(std::integral_constant<int, 3>()) : launch(std::integral_constant<int, 0>());
 }
 
 template <typename T>
-void Forward(Driver& driver, StreamHandle stream, const DepthwiseSizes& s, bool flipped, const void* x,
-             const void* filter, const void* bias, Activation activation, void* y) {
+void Forward(Driver& driver, StreamHandle stream, const DepthwiseSizes& s, const ForwardPlaces<T>& p) {
   constexpr int kPack = 4;
-  const T* from = static_cast<const T*>(x);
-  const T* weights = static_cast<const T*>(filter);
-  const T* shifts = static_cast<const T*>(bias);
-  T* to = static_cast<T*>(y);
-  const bool aligned = IsAligned<T, kPack>(weights) && IsAligned<T, kPack>(to);
+  const bool aligned = IsAligned<T, kPack>(p.filter) && IsAligned<T, kPack>(p.y) &&
+                       IsAligned<T, kPack>(static_cast<const T*>(p.applied.activated));
   if (s.multiplier == 1) {
-    if (aligned && IsAligned<T, kPack>(from) && s.channels % kPack == 0) {
-      return LaunchForward<T, Channels::kOwn, kPack>(driver, stream, s, flipped, from, weights, shifts, activation, to);
+    if (aligned && IsAligned<T, kPack>(p.image.x) && s.channels % kPack == 0) {
+      return LaunchForward<T, Channels::kOwn, kPack>(driver, stream, s, p);
     }
-    return LaunchForward<T, Channels::kOwn, 1>(driver, stream, s, flipped, from, weights, shifts, activation, to);
+    return LaunchForward<T, Channels::kOwn, 1>(driver, stream, s, p);
   }
-  if (aligned && s.multiplier % kPack == 0) {
-    return LaunchForward<T, Channels::kShared, kPack>(driver, stream, s, flipped, from, weights, shifts, activation,
-                                                      to);
-  }
-  LaunchForward<T, Channels::kShared, 1>(driver, stream, s, flipped, from, weights, shifts, activation, to);
+  if (aligned && s.multiplier % kPack == 0) return LaunchForward<T, Channels::kShared, kPack>(driver, stream, s, p);
+  LaunchForward<T, Channels::kShared, 1>(driver, stream, s, p);
 }
 
 // Calls fn with a T of the type.
@@ -308,20 +337,31 @@ DepthwiseSizes Turned(const DepthwiseSizes& s) {
 }  // namespace
 
 void LaunchDepthwise(Driver& driver, StreamHandle stream, ElementType type, const DepthwiseSizes& sizes, const void* x,
-                     const void* filter, const void* bias, Activation activation, void* y) {
-  ForDepthwise(type, [&]<typename T>(T) { Forward<T>(driver, stream, sizes, false, x, filter, bias, activation, y); });
+                     const void* filter, const void* bias, Activation activation, void* y, Activation of_x) {
+  ForDepthwise(type, [&]<typename T>(T) {
+    const ForwardPlaces<T> places = {false,
+                                     {static_cast<const T*>(x), of_x},
+                                     static_cast<const T*>(filter),
+                                     static_cast<const T*>(bias),
+                                     activation,
+                                     {},
+                                     static_cast<T*>(y)};
+    Forward<T>(driver, stream, sizes, places);
+  });
 }
 
 void LaunchDepthwiseInputGradient(Driver& driver, StreamHandle stream, ElementType type, const DepthwiseSizes& sizes,
-                                  const void* filter, const void* dy, void* dx) {
+                                  const void* filter, const void* dy, void* dx, const AppliedGradient& applied) {
   ForDepthwise(type, [&]<typename T>(T) {
+    const T* weights = static_cast<const T*>(filter);
+    const T* gradients = static_cast<const T*>(dy);
+    T* to = static_cast<T*>(dx);
     if (sizes.multiplier == 1 && sizes.strides[0] == 1 && sizes.strides[1] == 1) {
-      return Forward<T>(driver, stream, Turned(sizes), true, dy, filter, nullptr, Activation::kNone, dx);
+      return Forward<T>(driver, stream, Turned(sizes),
+                        {true, {gradients, Activation::kNone}, weights, nullptr, Activation::kNone, applied, to});
     }
     const uint32_t items = ItemCount(sizes.batch * sizes.in[0] * sizes.in[1] * sizes.channels);
-    Launch(driver, stream, SizeFor(items),
-           InputGradientKernel<T>{sizes, items, static_cast<const T*>(filter), static_cast<const T*>(dy),
-                                  static_cast<T*>(dx)});
+    Launch(driver, stream, SizeFor(items), InputGradientKernel<T>{sizes, items, weights, gradients, applied, to});
   });
 }
 
@@ -330,7 +370,7 @@ size_t DepthwiseFilterGradientBytes(const DepthwiseSizes& sizes) {
 }
 
 void LaunchDepthwiseFilterGradient(Driver& driver, StreamHandle stream, ElementType type, const DepthwiseSizes& sizes,
-                                   const void* x, const void* dy, void* df, void* scratch) {
+                                   const void* x, const void* dy, void* df, void* scratch, Activation of_x) {
   ForDepthwise(type, [&]<typename T>(T) {
     const ColumnSums sums = FilterSums(sizes);
     const T* from = static_cast<const T*>(x);
@@ -338,7 +378,8 @@ void LaunchDepthwiseFilterGradient(Driver& driver, StreamHandle stream, ElementT
     float* partial = static_cast<float*>(scratch);
     LaunchSize size = FirstStageSize(sums);
     if (sizes.filter[0] == 3 && sizes.filter[1] == 3) {
-      Launch(driver, stream, size, FilterGradientKernel<T, 3, 3>{sizes, sums, from, gradients, partial});
+      const bool slides = sizes.strides[1] == 1 && sizes.dilations[1] == 1;
+      Launch(driver, stream, size, FilterGradientKernel<T, 3, 3>{sizes, sums, slides, from, of_x, gradients, partial});
     } else {
       constexpr int64_t kMostTaps = 65535;  // what a launch may have along its third axis
       if (sizes.taps() > kMostTaps) {
@@ -346,7 +387,7 @@ void LaunchDepthwiseFilterGradient(Driver& driver, StreamHandle stream, ElementT
                                  std::to_string(sizes.taps()));
       }
       size.blocks[2] = static_cast<uint32_t>(sizes.taps());
-      Launch(driver, stream, size, FilterGradientKernel<T, 1, 1>{sizes, sums, from, gradients, partial});
+      Launch(driver, stream, size, FilterGradientKernel<T, 1, 1>{sizes, sums, false, from, of_x, gradients, partial});
     }
     AddPartials<1>(driver, stream, partial, sums.partials(), sizes.taps() * sizes.out_channels(),
                    StoreSums<T>{static_cast<T*>(df), 1.0});

@@ -7,7 +7,7 @@
 
 #include "cohort/backends/cuda/dialect/element_type.h"
 #include "cohort/backends/cuda/driver.h"
-#include "cohort/backends/cuda/kernels/activation_functions.h"
+#include "cohort/backends/cuda/kernels/activated.h"
 
 namespace cohort::cuda {
 
@@ -29,19 +29,21 @@ struct DepthwiseSizes {
   COHORT_KERNEL int64_t taps() const { return filter[0] * filter[1]; }
 };
 
-// y = activation(convolution of x + bias). Null means no bias. `type` is float32 or bfloat16. Throws UnimplementedError
-// for an output of more than 2^32 elements.
+// y = activation(convolution of of_x(x) + bias). Null means no bias. `type` is float32 or bfloat16. Throws
+// UnimplementedError for an output of more than 2^32 elements.
 void LaunchDepthwise(Driver& driver, StreamHandle stream, ElementType type, const DepthwiseSizes& sizes, const void* x,
-                     const void* filter, const void* bias, Activation activation, void* y);
+                     const void* filter, const void* bias, Activation activation, void* y,
+                     Activation of_x = Activation::kNone);
 
-// dx = the gradient by x, for the gradient dy by the output. Throws UnimplementedError for an input of more than 2^32
-// elements.
+// dx = the gradient by x, for the gradient dy by the output, and then `applied`. Throws UnimplementedError for an input
+// of more than 2^32 elements.
 void LaunchDepthwiseInputGradient(Driver& driver, StreamHandle stream, ElementType type, const DepthwiseSizes& sizes,
-                                  const void* filter, const void* dy, void* dx);
+                                  const void* filter, const void* dy, void* dx, const AppliedGradient& applied = {});
 
-// df = the gradient by the filter. `scratch` has DepthwiseFilterGradientBytes bytes.
+// df = the gradient by the filter of the convolution of of_x(x). `scratch` has DepthwiseFilterGradientBytes bytes.
 size_t DepthwiseFilterGradientBytes(const DepthwiseSizes& sizes);
 void LaunchDepthwiseFilterGradient(Driver& driver, StreamHandle stream, ElementType type, const DepthwiseSizes& sizes,
-                                   const void* x, const void* dy, void* df, void* scratch);
+                                   const void* x, const void* dy, void* df, void* scratch,
+                                   Activation of_x = Activation::kNone);
 
 }  // namespace cohort::cuda

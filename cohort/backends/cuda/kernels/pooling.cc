@@ -2,6 +2,7 @@
 // MaxPoolGradKernel pools again to find them, and the fused pair keeps them from the forward pass.
 #include <string>
 
+#include "cohort/backends/cuda/kernels/activation.h"
 #include "cohort/backends/cuda/kernels/pooling.cu.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
@@ -19,7 +20,7 @@ void CheckShape(const char* what, const Shape& got, const Shape& expected) {
 class PoolBase : public OpKernel {
  protected:
   explicit PoolBase(const KernelConstruction& c)
-      : type_(ElementTypeOf(c.attr<DType>("T"))), window_(ops::PoolWindow(c.node)) {}
+      : type_(ElementTypeOf(c.attr<DType>("T"))), window_(ops::PoolWindow(c.node)), of_input_(InputActivation(c)) {}
 
   Shape OutputOf(const Shape& input) const { return ops::PooledShape(window_, input); }
 
@@ -39,10 +40,13 @@ class PoolBase : public OpKernel {
   }
 
   ElementType type() const { return type_; }
+  // The activation that is applied to the input first.
+  Activation of_input() const { return of_input_; }
 
  private:
   const ElementType type_;
   const ops::WindowAttrs window_;
+  const Activation of_input_;
 };
 
 template <bool is_max>
@@ -57,9 +61,10 @@ class PoolKernel final : public PoolBase {
     if (output.num_elements() == 0) return;
     const PoolSizes sizes = SizesOf(input.shape(), output.shape());
     if (is_max) {
-      LaunchMaxPool(call.driver(), call.stream(), type(), sizes, input.raw_data(), output.raw_data(), nullptr);
+      LaunchMaxPool(call.driver(), call.stream(), type(), sizes, input.raw_data(), output.raw_data(), nullptr,
+                    of_input());
     } else {
-      LaunchAvgPool(call.driver(), call.stream(), type(), sizes, input.raw_data(), output.raw_data());
+      LaunchAvgPool(call.driver(), call.stream(), type(), sizes, input.raw_data(), output.raw_data(), of_input());
     }
   }
 };
@@ -79,6 +84,31 @@ class AvgPoolGradKernel final : public PoolBase {
     LaunchAvgPoolGradient(call.driver(), call.stream(), type(), SizesOf(input, gradient.shape()), gradient.raw_data(),
                           output.raw_data());
   }
+};
+
+// The gradient of an average pool, and behind it the gradient of the activation of its input.
+class FusedAvgPoolGradKernel final : public PoolBase {
+ public:
+  explicit FusedAvgPoolGradKernel(const KernelConstruction& c) : PoolBase(c), applied_(GradientToApply(c)) {}
+
+  void Compute(KernelContext& ctx) override {
+    const CudaCall call(ctx);
+    const Tensor& gradient = ctx.input(1);
+    const Tensor& activated = ctx.input(2);
+    const Shape input(ops::IntegerValues(ctx.input(0)));
+    CheckShape("a gradient", gradient.shape(), OutputOf(input));
+    CheckActivated(activated.shape(), input);
+    Tensor& output = ctx.AllocateOutput(0, input);
+    if (output.num_elements() == 0) return;
+    if (gradient.num_elements() == 0) return FillZero(call, output);
+    AppliedGradient applied = applied_;
+    applied.activated = activated.raw_data();
+    LaunchAvgPoolGradient(call.driver(), call.stream(), type(), SizesOf(input, gradient.shape()), gradient.raw_data(),
+                          output.raw_data(), applied);
+  }
+
+ private:
+  const AppliedGradient applied_;
 };
 
 // Pools again, to find the places of the largest elements.
@@ -142,7 +172,8 @@ class MaxPoolWithPlacesKernel final : public PoolBase {
     const PoolSizes sizes = SizesOf(shape, output.shape());
     const int64_t bytes = sizes.out_count() * static_cast<int64_t>(sizes.place_bytes());
     Tensor& places = ctx.AllocateOutput(1, Shape{bytes});
-    LaunchMaxPool(call.driver(), call.stream(), type(), sizes, input.raw_data(), output.raw_data(), places.raw_data());
+    LaunchMaxPool(call.driver(), call.stream(), type(), sizes, input.raw_data(), output.raw_data(), places.raw_data(),
+                  of_input());
   }
 };
 
@@ -173,6 +204,7 @@ void RegisterPoolingKernels(KernelRegistry& registry) {
   registry.Register<MaxPoolGradAtPlacesKernel>("_MaxPoolGradAtPlaces", kGpu);
   registry.Register<PoolKernel<false>>("AvgPool", kGpu);
   registry.Register<AvgPoolGradKernel>("AvgPoolGrad", kGpu);
+  registry.Register<FusedAvgPoolGradKernel>("_FusedAvgPoolGrad", kGpu);
 }
 
 }  // namespace cohort::cuda

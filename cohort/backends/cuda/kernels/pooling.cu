@@ -56,14 +56,14 @@ struct Largest {
   int64_t place = 0;
 
   template <typename T>
-  COHORT_KERNEL Largest(const PoolSizes& s, const T* x, const Point& p) {
+  COHORT_KERNEL Largest(const PoolSizes& s, const T* x, const Point& p, Activation of_x = Activation::kNone) {
     const Span rows = InsideOf(s, 0, p.row), columns = InsideOf(s, 1, p.column);
     const int64_t first_row = p.row * s.strides[0] - s.before[0], first_column = p.column * s.strides[1] - s.before[1];
     float best = 0;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       for (int64_t column = columns.begin; column < columns.end; ++column) {
         const int64_t index = IndexIn(s.in, s.channels, p.image, row, column, p.channel);
-        const auto value = static_cast<float>(x[index]);
+        const auto value = static_cast<float>(Activated(of_x, x[index]));
         if (at >= 0 && !(value > best) && value == value) continue;
         if (at >= 0 && best != best) continue;  // the first NaN stays
         at = index;
@@ -79,13 +79,14 @@ struct MaxPoolKernel {
   PoolSizes s;
   int64_t count;
   const T* x;
+  Activation of_x;
   T* y;
   Place* places;
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
     for (int64_t i = thread.first(); i < count; i += thread.step()) {
-      const Largest largest(s, x, Point(i, s.out, s.channels));
-      y[i] = x[largest.at];
+      const Largest largest(s, x, Point(i, s.out, s.channels), of_x);
+      y[i] = Activated(of_x, x[largest.at]);
       if (places != nullptr) places[i] = static_cast<Place>(largest.place);
     }
   }
@@ -137,6 +138,7 @@ struct AvgPoolKernel {
   PoolSizes s;
   int64_t count;
   const T* x;
+  Activation of_x;
   T* y;
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
@@ -146,7 +148,7 @@ struct AvgPoolKernel {
       float sum = 0;
       for (int64_t row = rows.begin; row < rows.end; ++row) {
         for (int64_t column = columns.begin; column < columns.end; ++column) {
-          sum += static_cast<float>(x[IndexIn(s.in, s.channels, p.image, row, column, p.channel)]);
+          sum += static_cast<float>(Activated(of_x, x[IndexIn(s.in, s.channels, p.image, row, column, p.channel)]));
         }
       }
       y[i] = T(sum / static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin)));
@@ -159,6 +161,7 @@ struct AvgPoolGradientKernel {
   PoolSizes s;
   int64_t count;
   const T* dy;
+  AppliedGradient applied;
   T* dx;
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
@@ -174,7 +177,9 @@ struct AvgPoolGradientKernel {
           sum += static_cast<float>(dy[IndexIn(s.out, s.channels, p.image, row, column, p.channel)]) / elements;
         }
       }
-      dx[i] = T(sum);
+      const T result(sum);
+      const bool applies = applied.activated != nullptr;
+      dx[i] = applies ? applied.Apply(result, static_cast<const T*>(applied.activated)[i]) : result;
     }
   }
 };
@@ -194,11 +199,11 @@ void ForPlaces(const PoolSizes& sizes, const Fn& fn) {
 }  // namespace
 
 void LaunchMaxPool(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
-                   void* y, void* places) {
+                   void* y, void* places, Activation of_x) {
   ForPools(type, [&]<typename T>(T) {
     ForPlaces(sizes, [&]<typename Place>(Place) {
       Launch(driver, stream, SizeFor(sizes.out_count()),
-             MaxPoolKernel<T, Place>{sizes, sizes.out_count(), static_cast<const T*>(x), static_cast<T*>(y),
+             MaxPoolKernel<T, Place>{sizes, sizes.out_count(), static_cast<const T*>(x), of_x, static_cast<T*>(y),
                                      static_cast<Place*>(places)});
     });
   });
@@ -225,18 +230,18 @@ void LaunchPickLargest(Driver& driver, StreamHandle stream, ElementType type, co
 }
 
 void LaunchAvgPool(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
-                   void* y) {
+                   void* y, Activation of_x) {
   ForPools(type, [&]<typename T>(T) {
     Launch(driver, stream, SizeFor(sizes.out_count()),
-           AvgPoolKernel<T>{sizes, sizes.out_count(), static_cast<const T*>(x), static_cast<T*>(y)});
+           AvgPoolKernel<T>{sizes, sizes.out_count(), static_cast<const T*>(x), of_x, static_cast<T*>(y)});
   });
 }
 
 void LaunchAvgPoolGradient(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes,
-                           const void* dy, void* dx) {
+                           const void* dy, void* dx, const AppliedGradient& applied) {
   ForPools(type, [&]<typename T>(T) {
     Launch(driver, stream, SizeFor(sizes.in_count()),
-           AvgPoolGradientKernel<T>{sizes, sizes.in_count(), static_cast<const T*>(dy), static_cast<T*>(dx)});
+           AvgPoolGradientKernel<T>{sizes, sizes.in_count(), static_cast<const T*>(dy), applied, static_cast<T*>(dx)});
   });
 }
 

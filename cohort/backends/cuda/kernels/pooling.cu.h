@@ -6,6 +6,7 @@
 
 #include "cohort/backends/cuda/dialect/element_type.h"
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/kernels/activated.h"
 
 namespace cohort::cuda {
 
@@ -29,20 +30,20 @@ struct PoolSizes {
 // The functions below have float32 and bfloat16. The largest element of a window is the first of them; a NaN counts as
 // the largest of all.
 
-// y = the largest elements. `places`, if not null, gets the place of each.
+// y = the largest elements of of_x(x). `places`, if not null, gets the place of each.
 void LaunchMaxPool(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
-                   void* y, void* places);
+                   void* y, void* places, Activation of_x = Activation::kNone);
 // dx = the gradient by x of a max pool, for the gradient dy by y.
 void LaunchMaxPoolGradient(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes,
                            const void* places, const void* dy, void* dx);
 // picked = the elements of `from` (of the shape of x) at the places of the largest elements of x.
 void LaunchPickLargest(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
                        const void* from, void* picked);
-// y = the means of the elements of each window that are inside the image.
+// y = the means of the elements of each window of of_x(x) that are inside the image.
 void LaunchAvgPool(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
-                   void* y);
-// dx = the gradient by x of an average pool.
+                   void* y, Activation of_x = Activation::kNone);
+// dx = the gradient by x of an average pool, and then `applied`.
 void LaunchAvgPoolGradient(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes,
-                           const void* dy, void* dx);
+                           const void* dy, void* dx, const AppliedGradient& applied = {});
 
 }  // namespace cohort::cuda

@@ -29,7 +29,7 @@ bool IsThereFromTheStart(const Node& node) {
 using Nodes = std::set<const Node*>;
 
 // Returns the nodes for which the update waits: a single one if that is a barrier behind all others.
-Nodes WaitsOf(const Node& update) {
+Nodes NodesBefore(const Node& update) {
   Nodes waits;
   for (const Output& input : update.inputs()) {
     if (!IsThereFromTheStart(*input.node)) waits.insert(input.node);
@@ -101,7 +101,7 @@ std::vector<Group> FindGroups(const Graph& graph) {
   std::vector<Group> groups;
   for (Node* node : graph.nodes()) {
     if (!CanJoinUpdates(node->op_name()) || !NamesItsVariables(*node)) continue;
-    Nodes waits = WaitsOf(*node);
+    Nodes waits = NodesBefore(*node);
     auto found =
         std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.Takes(*node, waits); });
     if (found == groups.end()) found = groups.insert(groups.end(), Group{{}, std::move(waits), {}});
