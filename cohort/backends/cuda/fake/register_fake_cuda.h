@@ -1,5 +1,5 @@
-// RegisterGpusForTests: devices of type "GPU" for test suites, on the fake driver or on a card. RegisterFakeCuda:
-// always on the fake driver. For tests only.
+// RegisterGpusForTests and RegisterFakeCuda: devices of type "GPU" for test suites, on the fake driver or on a card.
+// For tests only.
 #pragma once
 
 #include "cohort/backends/cuda/fake/fake_driver.h"
@@ -11,7 +11,8 @@ namespace cohort::cuda {
 // Installs a fake driver with this many cards, and fakes of the libraries for products and convolutions, and registers
 // the CUDA backend. From then on device_count {"GPU", n} makes such devices, by turns on the cards. Nodes are not
 // placed on them unless they ask for it. The first call decides how many cards there are. Returns the driver, which
-// lives as long as the process. Thread-safe.
+// lives as long as the process. If TestsRunOnCard, nothing is installed, so that the process's devices stay those of
+// the cards; only what a test does with the returned driver itself is done by the fake. Thread-safe.
 FakeDriver& RegisterFakeCuda(int cards = 2);
 // Returns the fake library of collectives that RegisterFakeCuda has installed.
 FakeNccl& InstalledFakeNccl();
