@@ -58,7 +58,7 @@ class Master {
     std::vector<std::shared_ptr<StepCall>> started;         // by StartStep; they may have ended
     std::vector<std::shared_ptr<Executable>> inline_parts;  // their steps run on the threads that call RunStep
   };
-  // Adds what this session does. The caller must free the result without a lock, because it may hold the last
+  // Adds the work of this master. The caller must free the result without a lock, because it may hold the last
   // reference.
   void AppendWork(Work* work) const COHORT_EXCLUDES(mu_);
   // Returns how many steps were started, plus how many signatures were prepared.

@@ -17,9 +17,10 @@ namespace cohort::cuda {
 // is killed or frozen tells the others nothing: their kernels wait until Abort. If the hub's process ends, State
 // returns a remote failure.
 //
-// The environment variable COHORT_FAKE_NCCL_FAULT lets this process hang: "kernel:7" in the kernel of its seventh
-// collective, "call:7" in the call, "abort:7" in the kernel and then in Abort. It prints "nccl hangs" then. "init:1"
-// refuses to connect; "absent:1" looks for NCCL where it is not. The object lives as long as the process. Thread-safe.
+// The environment variable COHORT_FAKE_NCCL_FAULT gives this process a fault. With "kernel:7" it hangs in the kernel of
+// its seventh collective, with "call:7" in the call, and with "abort:7" in the kernel and then in Abort; it prints
+// "nccl hangs" before. With "init:1" Init fails. With "absent:1" Version throws the error of a machine that has no
+// NCCL. The object lives as long as the process. Thread-safe.
 class ProcessNccl final : public Nccl {
  public:
   explicit ProcessNccl(Driver& driver);
