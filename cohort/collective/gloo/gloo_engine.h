@@ -16,8 +16,8 @@
 
 #include "cohort/collective/engine.h"
 #include "cohort/collective/gloo/gloo_lane.h"
+#include "cohort/collective/turns/failure_cause.h"
 #include "cohort/collective/turns/turn_order.h"
-#include "cohort/core/mutex.h"
 
 namespace cohort::collective {
 
@@ -38,12 +38,12 @@ class GlooEngine final : public CollectiveEngine {
   Algorithm AlgorithmOf(DType, int64_t) const override { return Algorithm::kGloo; }
   void Begin(CollectiveCall&& call) override { order_.Begin(std::move(call)); }
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;
-  void OnPeerGone() override COHORT_EXCLUDES(mu_);
+  void OnPeerGone() override;
   void OnPeerLeft(int process) override { order_.OnPeerLeft(process); }
   void OnSchedulesAgreed() override { order_.OnSchedulesAgreed(); }
   void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override;
   bool NeedsFarewells() const override { return order_.NeedsFarewells(); }
-  void Fail(const Status& why) override COHORT_EXCLUDES(mu_);
+  void Fail(const Status& why) override;
   bool IsOwnThread() const override;
   void Join() override;
 
@@ -51,16 +51,13 @@ class GlooEngine final : public CollectiveEngine {
   // Returns why the group has failed. `seen` is an error that Gloo has reported. If it is kUnavailable, a connection
   // has broken, and Gloo does not know why. Then waits up to 5 s until the group has failed for the real reason. If the
   // group has not failed, fails it with `seen`. Call it from a lane's thread or from Connect.
-  Status Explain(const Status& seen) COHORT_EXCLUDES(mu_);
+  Status Explain(const Status& seen);
 
   EngineHost& host_;
   TurnOrder order_;
   std::vector<std::unique_ptr<GlooLane>> lanes_;  // of the local members; order: rank, then lane
 
-  Mutex mu_;
-  CondVar changed_;
-  bool failed_ COHORT_GUARDED_BY(mu_) = false;
-  int explaining_ COHORT_GUARDED_BY(mu_) = 0;  // threads in Explain
+  FailureCause cause_{host_, std::chrono::seconds(5)};  // by the silence limit, the loss of a member is known then
 };
 
 }  // namespace cohort::collective

@@ -23,9 +23,6 @@ constexpr int32_t kAnswer = kQuestion + 1;
 constexpr size_t kByLibrary = 0;
 constexpr size_t kByPlan = 1;
 
-// How long a member that loses a connection of the library's waits for the news why.
-constexpr std::chrono::seconds kNewsLimit{3};
-
 CollectiveLibrary* LibraryOf(const MemberList& members) {
   const Backend* const backend = BackendRegistry::Global().Find(members.device_type());
   return backend == nullptr ? nullptr : backend->collective_library();
@@ -281,14 +278,7 @@ void NcclEngine::OnStuck(int rank) {
 void NcclEngine::OnPeerGone() {
   plans_.OnPeerGone();
   order_.OnPeerGone();
-  bool explains = false;
-  {
-    MutexLock lock(mu_);
-    explains = explaining_ > 0;
-  }
-  Status why;
-  for (int rank = 0; explains && why.ok() && rank < host_.members().size(); ++rank) why = host_.WhyGone(rank);
-  if (!why.ok()) host_.Fail(why);
+  cause_.OnPeerGone();
 }
 
 void NcclEngine::OnPeerLeft(int process) { order_.OnPeerLeft(process); }
@@ -304,20 +294,7 @@ void NcclEngine::AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollecti
 }
 
 Status NcclEngine::Explain(int rank, const Status& seen) {
-  // A peer that ends closes NCCL's connections and the group's. A peer that fails sends the reason. Either may come
-  // first.
-  if (seen.code() == Code::kUnavailable) {
-    {
-      MutexLock lock(mu_);
-      ++explaining_;
-    }
-    OnPeerGone();
-    const auto until = std::chrono::steady_clock::now() + kNewsLimit;
-    MutexLock lock(mu_);
-    while (!failed_ && changed_.WaitUntil(mu_, until)) {
-    }
-    --explaining_;
-  }
+  cause_.Await(seen);
   host_.Fail(Status(seen.code(), StrCat("[collective] ", host_.members().DescribeRank(rank), ": ", seen.message())));
   return host_.status();
 }
@@ -328,7 +305,7 @@ void NcclEngine::Fail(const Status& why) {
     MutexLock lock(mu_);
     failed_ = true;
   }
-  changed_.NotifyAll();
+  cause_.OnFailed();
   guard_.Arm(why.ToString());
   for (const auto& lane : lanes_) lane->Stop(why);
   plans_.Fail(why);

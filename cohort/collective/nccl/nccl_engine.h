@@ -26,6 +26,7 @@
 #include "cohort/collective/nccl/choice.h"
 #include "cohort/collective/nccl/nccl_lane.h"
 #include "cohort/collective/plan/plan_engine.h"
+#include "cohort/collective/turns/failure_cause.h"
 #include "cohort/collective/turns/turn_order.h"
 #include "cohort/core/mutex.h"
 
@@ -48,7 +49,7 @@ class NcclEngine final : public CollectiveEngine {
   bool TakesDeviceMemory(const DeviceCollectives&) const override { return true; }
   void Begin(CollectiveCall&& call) override;
   void Deliver(const DataMessage& data, Tensor tensor, bool may_compute_inline) override;
-  void OnPeerGone() override COHORT_EXCLUDES(mu_);
+  void OnPeerGone() override;
   void OnPeerLeft(int process) override;
   void OnSchedulesAgreed() override;
   void AppendUnfinished(std::vector<std::shared_ptr<UnfinishedCollective>>& all) override;
@@ -75,7 +76,7 @@ class NcclEngine final : public CollectiveEngine {
   void Ask(int rank, int64_t turn);
   void OnStuck(int rank);
   // Fails the group with `seen`, unless it has failed or fails soon for the real reason. Returns why it has failed.
-  Status Explain(int rank, const Status& seen) COHORT_EXCLUDES(mu_);
+  Status Explain(int rank, const Status& seen);
 
   EngineHost& host_;
   CollectiveLibrary& library_;
@@ -89,9 +90,8 @@ class NcclEngine final : public CollectiveEngine {
   mutable Mutex endpoints_mu_;
   mutable std::vector<std::string> endpoints_ COHORT_GUARDED_BY(endpoints_mu_);
   Mutex mu_;
-  CondVar changed_;
   bool failed_ COHORT_GUARDED_BY(mu_) = false;
-  int explaining_ COHORT_GUARDED_BY(mu_) = 0;  // threads in Explain
+  FailureCause cause_{host_, std::chrono::seconds(3)};
 };
 
 }  // namespace cohort::collective
