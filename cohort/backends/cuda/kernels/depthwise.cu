@@ -59,7 +59,19 @@ struct Image {
   }
 };
 
-// The output, or, with `flipped` and strides of 1, the gradient by the input: it is a convolution of dy with the filter
+// What a launch of ForwardKernel reads and writes.
+template <typename T>
+struct ForwardPlaces {
+  bool flipped;
+  Image<T> image;
+  const T* filter;
+  const T* bias;
+  Activation activation;
+  AppliedGradient applied;
+  T* y;
+};
+
+// The output, or, with `p.flipped` and strides of 1, the gradient by the input: it is a convolution of dy with the filter
 // turned by half a turn. If kColumns is not 0, the filter has so many columns, and strides and dilations of 1 along
 // them: then each point is loaded once for all columns of the filter.
 template <typename T, Channels kChannels, int kPack, int kColumns>
@@ -68,13 +80,7 @@ struct ForwardKernel {
   uint32_t items;
   uint32_t packs;
   uint32_t strips;
-  bool flipped;
-  Image<T> image;
-  const T* filter;
-  const T* bias;
-  Activation activation;
-  AppliedGradient applied;
-  T* y;
+  ForwardPlaces<T> p;
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
     for (int64_t i = thread.first(); i < items; i += thread.step()) {
@@ -83,7 +89,7 @@ struct ForwardKernel {
       for (int64_t a = 0; a < s.filter[0]; ++a) {
         const int64_t row = item.row * s.strides[0] - s.before[0] + a * s.dilations[0];
         if (row < 0 || row >= s.in[0]) continue;
-        const int64_t filter_row = flipped ? s.filter[0] - 1 - a : a;
+        const int64_t filter_row = p.flipped ? s.filter[0] - 1 - a : a;
         const int64_t first_point = (item.image * s.in[0] + row) * s.in[1];
         if constexpr (kColumns > 0) {
           AddRowAtOnce(item, first_point, filter_row, sums);
@@ -100,13 +106,14 @@ struct ForwardKernel {
                             float (&sums)[kStrip][kPack]) const {
     const int64_t first_channel = item.pack * kPack;
     for (int64_t b = 0; b < s.filter[1]; ++b) {
-      const int64_t filter_column = flipped ? s.filter[1] - 1 - b : b;
+      const int64_t filter_column = p.flipped ? s.filter[1] - 1 - b : b;
       const Pack<T, kPack> weights =
-          LoadPack<kPack>(filter + (filter_row * s.filter[1] + filter_column) * s.out_channels() + first_channel, 0);
+          LoadPack<kPack>(p.filter + (filter_row * s.filter[1] + filter_column) * s.out_channels() + first_channel, 0);
       for (int c = 0; c < kStrip; ++c) {
         const int64_t column = (item.column + c) * s.strides[1] - s.before[1] + b * s.dilations[1];
         float values[kPack];
-        image.template Load<kChannels>(s, column >= 0 && column < s.in[1], first_point + column, first_channel, values);
+        const bool inside = column >= 0 && column < s.in[1];
+        p.image.template Load<kChannels>(s, inside, first_point + column, first_channel, values);
         for (int k = 0; k < kPack; ++k) sums[c][k] += values[k] * static_cast<float>(weights.at[k]);
       }
     }
@@ -119,13 +126,13 @@ struct ForwardKernel {
     float values[kPoints][kPack];
     for (int c = 0; c < kPoints; ++c) {
       const int64_t column = item.column - s.before[1] + c;
-      image.template Load<kChannels>(s, column >= 0 && column < s.in[1], first_point + column, first_channel,
-                                     values[c]);
+      const bool inside = column >= 0 && column < s.in[1];
+      p.image.template Load<kChannels>(s, inside, first_point + column, first_channel, values[c]);
     }
     for (int b = 0; b < kColumns; ++b) {
-      const int64_t filter_column = flipped ? kColumns - 1 - b : b;
+      const int64_t filter_column = p.flipped ? kColumns - 1 - b : b;
       const Pack<T, kPack> weights =
-          LoadPack<kPack>(filter + (filter_row * kColumns + filter_column) * s.out_channels() + first_channel, 0);
+          LoadPack<kPack>(p.filter + (filter_row * kColumns + filter_column) * s.out_channels() + first_channel, 0);
       for (int c = 0; c < kStrip; ++c) {
         for (int k = 0; k < kPack; ++k) sums[c][k] += values[c + b][k] * static_cast<float>(weights.at[k]);
       }
@@ -137,16 +144,16 @@ struct ForwardKernel {
     for (int c = 0; c < kStrip && item.column + c < s.out[1]; ++c) {
       Pack<T, kPack> results;
       for (int k = 0; k < kPack; ++k) {
-        const float shift = bias == nullptr ? 0.0f : static_cast<float>(bias[first_channel + k]);
+        const float shift = p.bias == nullptr ? 0.0f : static_cast<float>(p.bias[first_channel + k]);
         const T sum(sums[c][k] + shift);
-        results.at[k] = T(ApplyActivation(activation, static_cast<float>(sum)));
+        results.at[k] = T(ApplyActivation(p.activation, static_cast<float>(sum)));
       }
       const int64_t at = ((item.image * s.out[0] + item.row) * s.out[1] + item.column + c) * s.out_channels();
-      if (applied.activated != nullptr) {
-        const auto read = LoadPack<kPack>(static_cast<const T*>(applied.activated) + at + first_channel, 0);
-        for (int k = 0; k < kPack; ++k) results.at[k] = applied.Apply(results.at[k], read.at[k]);
+      if (p.applied.activated != nullptr) {
+        const auto read = LoadPack<kPack>(static_cast<const T*>(p.applied.activated) + at + first_channel, 0);
+        for (int k = 0; k < kPack; ++k) results.at[k] = p.applied.Apply(results.at[k], read.at[k]);
       }
-      StorePack<kPack>(y + at + first_channel, 0, results);
+      StorePack<kPack>(p.y + at + first_channel, 0, results);
     }
   }
 };
@@ -262,18 +269,6 @@ struct FilterGradientKernel {
   }
 };
 
-// What a launch of ForwardKernel reads and writes.
-template <typename T>
-struct ForwardPlaces {
-  bool flipped;
-  Image<T> image;
-  const T* filter;
-  const T* bias;
-  Activation activation;
-  AppliedGradient applied;
-  T* y;
-};
-
 // Item numbers have 32 bits, because division of 64 bits is slow.
 uint32_t ItemCount(int64_t items) {
   constexpr int64_t kMost = int64_t{1} << 32;
@@ -289,8 +284,7 @@ void LaunchForward(Driver& driver, StreamHandle stream, const DepthwiseSizes& s,
   const auto launch = [&]<int kColumns>(std::integral_constant<int, kColumns>) {
     using Kernel = ForwardKernel<T, kChannels, kPack, kColumns>;
     Launch(driver, stream, SizeFor(items),
-           Kernel{s, items, static_cast<uint32_t>(packs), static_cast<uint32_t>(strips), p.flipped, p.image, p.filter,
-                  p.bias, p.activation, p.applied, p.y});
+           Kernel{s, items, static_cast<uint32_t>(packs), static_cast<uint32_t>(strips), p});
   };
   const bool at_once = s.filter[1] == 3 && s.strides[1] == 1 && s.dilations[1] == 1;
   at_once ? launch(std::integral_constant<int, 3>()) : launch(std::integral_constant<int, 0>());
