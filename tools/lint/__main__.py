@@ -9,6 +9,7 @@ import unittest
 import activation_names
 import backend_doors
 import code_sizes
+import cuda_dialect
 import document_paths
 import exports
 import format_versions
@@ -24,7 +25,8 @@ import tree as trees
 import words
 
 CHECKS = [include_order, public_headers, exports, listed_sources, document_paths, scripts, words, sizes, code_sizes,
-          backend_doors, activation_names, op_names, format_versions]
+          backend_doors, activation_names, op_names, format_versions,
+          cuda_dialect]
 
 
 def self_test():

@@ -1,4 +1,4 @@
-"""Checks that clang-format 14 would not change any .h or .cc file."""
+"""Checks that clang-format 14 would not change any .h, .cc or .cu file."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def check_checkout(root, tree, jobs):
-    files = tree.with_suffix(".h", ".cc")
+    files = tree.with_suffix(".h", ".cc", ".cu")
     batches = [files[i:i + 16] for i in range(0, len(files), 16)]
     with ThreadPoolExecutor(jobs) as pool:
         return [problem for found in pool.map(lambda batch: _check(root, batch), batches) for problem in found]

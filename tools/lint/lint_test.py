@@ -7,6 +7,7 @@ import backend_doors
 import code_sizes
 import cpp_outline
 import cpp_tokens
+import cuda_dialect
 import document_paths
 import exports
 import format_versions
@@ -50,6 +51,35 @@ class IncludeOrderTest(unittest.TestCase):
         allowed = {("cohort/graph/a.cc", "ops/math.h"): "a reason"}
         self.assertEqual(self.problems("cohort/graph/a.cc", "ops/math.h", exceptions=allowed), [])
         self.assertIn("not needed", self.problems("cohort/graph/a.cc", "core/tensor.h", exceptions=allowed)[0])
+
+
+class CudaDialectTest(unittest.TestCase):
+    KERNEL = "cohort/backends/cuda/kernels/a.cu"
+    SHARED = "cohort/backends/cuda/kernels/shared.h"
+
+    def problems(self, line, path=KERNEL):
+        texts = {self.KERNEL: f'#include "{cuda_dialect.DIALECT}"\n#include "{self.SHARED}"\n', self.SHARED: "#pragma once\n",
+                 "cohort/backends/cuda/driver_of_card.cc": "#include <cuda_runtime_api.h>\n",
+                 cuda_dialect.DIALECT: "#ifdef __CUDACC__\n__global__ void Run();\n#endif\n"}
+        texts[path] += line + "\n"
+        return cuda_dialect.check(Tree(texts))
+
+    def test_the_dialect_and_files_of_the_host_may_use_cuda(self):
+        self.assertEqual(self.problems("// like atomicAdd, but <<< in order"), [])
+        self.assertEqual(self.problems('const char* const kText = "asm";'), [])
+        self.assertEqual(self.problems('#include <cmath>'), [])
+
+    def test_each_word_is_found_with_its_place(self):
+        for line in ['asm volatile("bar.sync 0;");', "v = __shfl_xor_sync(m, v, 1);", "__syncthreads();", "atomicAdd(sum, x);",
+                     "int i = threadIdx.x;", "__shared__ float s[32];", "#ifdef __CUDA_ARCH__", "v = __ldg(p);", "float4 pack;",
+                     "cub::BlockReduce<float, 32> r;", "Run<<<1, 2>>>(k);", "#include <cub/cub.cuh>", "#include <cuda_bf16.h>",
+                     "#include <cooperative_groups.h>", "#include <cuda/std/array>"]:
+            problems = self.problems(line)
+            self.assertEqual(len(problems), 1, line)
+            self.assertIn(f"{self.KERNEL}:3: ", problems[0])
+
+    def test_headers_of_kernels_are_read(self):
+        self.assertIn(f"{self.SHARED}:2: ", self.problems("__syncwarp();", self.SHARED)[0])
 
 
 class PublicHeadersTest(unittest.TestCase):

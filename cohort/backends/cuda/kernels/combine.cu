@@ -1,7 +1,6 @@
-#include "cohort/backends/cuda/kernels/combine.cu.h"
-
 #include "cohort/backends/cuda/dialect/pack.h"
 #include "cohort/backends/cuda/dialect/wrapping.h"
+#include "cohort/backends/cuda/kernels/combine.cu.h"
 
 namespace cohort::cuda {
 namespace {
@@ -50,7 +49,8 @@ void LaunchOf(Driver& driver, StreamHandle stream, const CombineArgs& args) {
   bool aligned = true;
   for (int i = 0; i < args.inputs; ++i) aligned = aligned && IsAligned<T, kSize>(static_cast<const T*>(args.in[i]));
   for (int i = 0; i < args.outputs; ++i) aligned = aligned && IsAligned<T, kSize>(static_cast<const T*>(args.out[i]));
-  Launch(driver, stream, SizeFor(args.n, aligned ? kSize : 1), CombineKernel<kOp, T>{args, aligned ? args.n / kSize : 0});
+  Launch(driver, stream, SizeFor(args.n, aligned ? kSize : 1),
+         CombineKernel<kOp, T>{args, aligned ? args.n / kSize : 0});
 }
 
 }  // namespace

@@ -71,9 +71,9 @@ struct ForwardPlaces {
   T* y;
 };
 
-// The output, or, with `p.flipped` and strides of 1, the gradient by the input: it is a convolution of dy with the filter
-// turned by half a turn. If kColumns is not 0, the filter has so many columns, and strides and dilations of 1 along
-// them: then each point is loaded once for all columns of the filter.
+// The output, or, with `p.flipped` and strides of 1, the gradient by the input: it is a convolution of dy with the
+// filter turned by half a turn. If kColumns is not 0, the filter has so many columns, and strides and dilations of 1
+// along them: then each point is loaded once for all columns of the filter.
 template <typename T, Channels kChannels, int kPack, int kColumns>
 struct ForwardKernel {
   DepthwiseSizes s;

@@ -180,8 +180,8 @@ void LaunchStartOfSeed(Driver& driver, StreamHandle stream, ElementType type, co
   Launch(driver, stream, LaunchSize(), StartOfSeed<int32_t>{static_cast<const int32_t*>(seed), out});
 }
 
-void LaunchRandomIntegers(Driver& driver, StreamHandle stream, ElementType type, const RandomStart& start,
-                          uint64_t low, uint64_t range, void* out, int64_t n) {
+void LaunchRandomIntegers(Driver& driver, StreamHandle stream, ElementType type, const RandomStart& start, uint64_t low,
+                          uint64_t range, void* out, int64_t n) {
   if (type == ElementType::kInt64) {
     return Draw(driver, stream, IntegerNumbers<int64_t>{low, range}, start, out, n);
   }
