@@ -2,6 +2,7 @@
 # and the package CUDAToolkit is found.
 set(COHORT_WITH_CUDA AUTO CACHE STRING "Build for CUDA devices: ON, OFF, or AUTO (if the toolkit 13 is found)")
 set_property(CACHE COHORT_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(COHORT_CUDA_90_ONLY "Compile kernels for compute capability 9.0 only, and not for 8.0, which takes less time" OFF)
 set(COHORT_HAS_CUDA FALSE)
 if(COHORT_WITH_CUDA AND NOT (COHORT_SANITIZE AND COHORT_WITH_CUDA STREQUAL AUTO))  # no sanitizer knows a card's memory
   include(CheckLanguage)
@@ -15,7 +16,10 @@ if(COHORT_WITH_CUDA AND NOT (COHORT_SANITIZE AND COHORT_WITH_CUDA STREQUAL AUTO)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 90)
+      set(CMAKE_CUDA_ARCHITECTURES 90)  # with PTX, which the driver compiles for newer cards
+      if(NOT COHORT_CUDA_90_ONLY)
+        list(PREPEND CMAKE_CUDA_ARCHITECTURES 80-real)
+      endif()
     endif()
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
     if(COHORT_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)

@@ -118,7 +118,7 @@ TEST(PhysicalDeviceListTest, APositionBehindTheLastIsAnErrorThatListsTheDevices)
             "[config] expected the number of a device of type GPU, from 0 on; got 1; this machine has "
             "/physical_device:GPU:0");
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { (void)PhysicalDeviceList({}, "GPU").at(0); }),
-              HasSubstr("this machine has no device of type GPU"));
+              HasSubstr("this machine has no device of type GPU; the log says why"));
 }
 
 TEST(DeviceConfigTest, SourcesAreAskedAtTheFirstUse) {

@@ -20,9 +20,9 @@ const PhysicalDevice& PhysicalDeviceList::operator[](size_t i) const {
   std::vector<std::string> names;
   for (const PhysicalDevice& device : *this) names.push_back(device.name);
   const std::string of_type = device_type_.empty() ? "" : StrCat(" of type ", device_type_);
-  throw InvalidArgumentError(StrCat("[config] expected the number of a device", of_type, ", from 0 on; got ", i,
-                                    "; this machine has ",
-                                    names.empty() ? StrCat("no device", of_type) : StrJoin(names, ", ")));
+  throw InvalidArgumentError(
+      StrCat("[config] expected the number of a device", of_type, ", from 0 on; got ", i, "; this machine has ",
+             names.empty() ? StrCat("no device", of_type, "; the log says why") : StrJoin(names, ", ")));
 }
 
 PhysicalDeviceList ListPhysicalDevices(const std::string& device_type) {

@@ -1,5 +1,11 @@
 // The ops of devices of type "GPU" whose work is done on the host, each with its reason. The list is complete: an op of
-// the CPU's that is neither here nor has a kernel of its own cannot run on a GPU (on_host_test.cc).
+// the CPU's that is neither here nor has a kernel of its own cannot run on a GPU (on_host_test.cc). Three groups are on
+// the host without a line here:
+// - kernels that all backends share (KernelRegistry::RegisterHost), because they move values between tasks, files,
+//   datasets and queues, start other kernels (calls, branches, loops), or talk to people (Print, Assert, summaries);
+// - ops of this backend on strings, which lie in host memory: the kernels that call MakeHostFallback;
+// - the order that RandomShuffle draws, because each of its numbers depends on those before it. The rows are moved on
+//   the card.
 #include "cohort/backends/cuda/kernels/host_fallback.h"
 #include "cohort/backends/cuda/kernels/register.h"
 

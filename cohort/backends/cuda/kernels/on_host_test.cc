@@ -1,8 +1,7 @@
 // Which ops run on GPUs, and that ops on the host compute what the CPU's do.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,13 +15,11 @@ namespace {
 TEST(OnHostTest, EachOpOfTheCpuRunsOnGpus) {
   RegisterFakeCuda();
   const KernelRegistry& registry = KernelRegistry::Global();
-  // A pass of the CPU's backend makes these nodes, for an order of images that only the CPU has.
-  const std::vector<std::string> kOfCpu = {"_FromBlocked", "_ToBlocked"};
-  std::vector<std::string> missing;
-  for (const std::string& op : registry.OpsOn(kHostDeviceType)) {
-    if (!registry.Has(op, kGpu)) missing.push_back(op);
-  }
-  EXPECT_THAT(missing, ::testing::UnorderedElementsAreArray(kOfCpu));
+  // A pass of the CPU's backend makes these nodes, for an order of images that only processors with AVX-512 have.
+  const std::set<std::string> kOfCpu = {"_FromBlocked", "_ToBlocked"};
+  const std::vector<std::string> ops = registry.OpsOn(kHostDeviceType);
+  EXPECT_GT(ops.size(), 100u);
+  for (const std::string& op : ops) EXPECT_EQ(registry.Has(op, kGpu), kOfCpu.count(op) == 0) << op;
 }
 
 }  // namespace

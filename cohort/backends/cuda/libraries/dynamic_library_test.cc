@@ -8,14 +8,17 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/libraries/blas.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/backends/cuda/libraries/nccl.h"
+#include "cohort/backends/cuda/libraries/nvrtc.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
 
@@ -130,14 +133,30 @@ TEST_F(DynamicLibraryTest, LibrariesOfAnotherMajorVersionAreRefusedAndNamed) {
 }
 
 // What a step hears if its library lacks a function that we call.
-TEST_F(DynamicLibraryTest, ALibraryWithoutAnEntryPointIsNamedAtTheFirstCall) {
+class LibraryWithoutEntryPointTest : public DynamicLibraryTest {
+ protected:
+  // Puts a library that has no function but that for its version where `call` finds it, and expects its error.
+  void Expect(const std::string& file, const char* stub, const std::string& library, const std::string& function,
+              const std::function<void()>& call) {
+    Put(file, stub);
+    const Variable path("COHORT_CUDA_LIBRARY_PATH", folder());
+    EXPECT_THAT(ErrorOf(call), AllOf(HasSubstr("FailedPrecondition"), HasSubstr("expected the function " + function),
+                                     HasSubstr("in " + library), HasSubstr(folder() + "/" + file),
+                                     HasSubstr("COHORT_CUDA_LIBRARY_PATH")));
+  }
+};
+
+TEST_F(LibraryWithoutEntryPointTest, Nvrtc) {
+  Expect("libnvrtc.so.13", STUB_130000, "NVRTC 13", "nvrtc", [] { CompileWithNvrtc("", "kernel", 9, 0); });
+}
+
+TEST_F(LibraryWithoutEntryPointTest, CublasLtCudnnAndNccl) {
+  // The sources that call them need headers of NVIDIA's.
   if (LookForDriverOfMachine() == DriverSigns::kNotBuilt) GTEST_SKIP() << "this build has no CUDA";
-  Put("libcudnn.so.9", STUB_90200);
-  const Variable path("COHORT_CUDA_LIBRARY_PATH", folder());
-  const std::unique_ptr<Dnn> dnn = MakeDnn();
-  EXPECT_THAT(ErrorOf([&] { dnn->Candidates(0, ConvolutionPart::kOutput, DnnConvolution(), 1); }),
-              AllOf(HasSubstr("FailedPrecondition"), HasSubstr("expected the function cudnn"), HasSubstr("in cuDNN 9"),
-                    HasSubstr(folder() + "/libcudnn.so.9"), HasSubstr("COHORT_CUDA_LIBRARY_PATH")));
+  Expect("libcublasLt.so.13", STUB_130000, "cuBLASLt 13", "cublasLt", [] { MakeBlas()->Candidates(0, GemmSpec(), 1); });
+  Expect("libcudnn.so.9", STUB_90200, "cuDNN 9", "cudnn",
+         [] { MakeDnn()->Candidates(0, ConvolutionPart::kOutput, DnnConvolution(), 1); });
+  Expect("libnccl.so.2", STUB_22907, "NCCL 2", "nccl", [] { MakeNccl()->UniqueId(); });
 }
 
 TEST_F(DynamicLibraryTest, AFileThatIsNoLibraryIsNamed) {
