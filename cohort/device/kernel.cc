@@ -73,7 +73,9 @@ Tensor KernelContext::TakeInput(int i, int32_t uses) {
   return taken;
 }
 
-std::string KernelContext::Describe() const {
+std::string KernelContext::Describe() const { return DescribeAs(node_->op_name(), node_->name()); }
+
+std::string KernelContext::DescribeAs(const std::string& op, const std::string& name) const {
   constexpr int kMostInputs = 24;  // a node that joins updates may have hundreds
   std::string inputs;
   for (int i = 0; i < std::min(num_inputs(), kMostInputs); ++i) {
@@ -85,8 +87,7 @@ std::string KernelContext::Describe() const {
     callers += StrCat("\n  in function '", frame->function, "', called by ", frame->caller.op_name(), " node '",
                       frame->caller.name(), "'");
   }
-  return StrCat("[[", node_->op_name(), " node '", node_->name(), "' on ", device_->name(), ", inputs: ", inputs, "]]",
-                callers);
+  return StrCat("[[", op, " node '", name, "' on ", device_->name(), ", inputs: ", inputs, "]]", callers);
 }
 
 void AsyncOpKernel::Compute(KernelContext& ctx) {

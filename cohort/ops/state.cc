@@ -271,6 +271,17 @@ void RegisterVariableRows(OpRegistry& registry) {
   RegisterScatter(registry, "ResourceScatterSub", "variable[indices[i], ...] -= updates[i, ...]; repeats add up.");
   RegisterScatter(registry, "ResourceScatterUpdate",
                   "variable[indices[i], ...] = updates[i, ...]; of repeats the last one stays.");
+  // A backend adds it before updates that must not be applied if this one fails.
+  registry.Register(OpDef("_CheckIndices")
+                        .Input("resource: resource")
+                        .Input("indices: Tindices")
+                        .Attr("op: string")
+                        .Attr("update: string")
+                        .Attr("Tindices: {int32, int64}")
+                        .ShapeRule([](ShapeContext&) { return std::vector<Shape>(); })
+                        .NotDifferentiable("has no output")
+                        .Stateful()
+                        .Doc("Fails as the node `update` of op `op` does if an index is not a row of the variable."));
 }
 
 }  // namespace

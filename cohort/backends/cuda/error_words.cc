@@ -50,9 +50,8 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     return entry == nullptr ? nullptr : entry->word;
   }
 
-  Check Announce(const KernelContext& ctx, Describe describe) {
+  Check Announce(const KernelContext& ctx, Describe describe, std::string where) {
     StepError& error = ErrorOf(ctx);
-    std::string where = ctx.Describe();
     MutexLock lock(mu_);
     // Memory is taken here, where a kernel can throw, and not when an event is recorded.
     uint64_t* const pinned = TakePinned();
@@ -250,10 +249,10 @@ const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) {
   const CudaRecording* recording = CudaRecording::Current();
   return recording == nullptr ? impl_->WordOf(ctx) : recording->word();
 }
-ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe) {
+ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe, std::string where) {
   CudaRecording* recording = CudaRecording::Current();
-  return recording == nullptr ? impl_->Announce(ctx, std::move(describe))
-                              : recording->Announce(ctx, std::move(describe));
+  return recording == nullptr ? impl_->Announce(ctx, std::move(describe), std::move(where))
+                              : recording->Announce(std::move(describe), std::move(where));
 }
 void ErrorWords::Follow(const KernelContext& ctx) {
   if (CudaRecording::Current() == nullptr) impl_->Follow(ctx);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "cohort/backends/cuda/cuda_stream.h"
 #include "cohort/backends/cuda/driver.h"
@@ -55,7 +57,11 @@ class ErrorWords {
     uint32_t number;
   };
   using Describe = std::function<Status(int64_t position, int64_t value)>;
-  Check Announce(const KernelContext& ctx, Describe describe);
+  Check Announce(const KernelContext& ctx, Describe describe) {
+    return Announce(ctx, std::move(describe), ctx.Describe());
+  }
+  // The error says `where` it happened, and not the node of `ctx`.
+  Check Announce(const KernelContext& ctx, Describe describe, std::string where);
   // Call it after the kernel that checks was enqueued, once for each call of Announce. Only then is the word read back.
   void Follow(const KernelContext& ctx);
 

@@ -21,8 +21,10 @@ namespace {
 constexpr size_t kMostHostBytes = 4096;
 // So often a recording may fail for a reason that may pass.
 constexpr int kMostFailures = 3;
-// If so many recordings did not serve twice as many steps, they are not worth their cost.
+// If so many recordings did not serve twice as many steps, they were not worth their cost: steps then have to be
+// launched twice as often before they are recorded.
 constexpr int64_t kMostIdleRecordings = 16;
+constexpr int64_t kMostPatience = 1024;
 // How long the thread of a step in mode kInline waits for the stream itself, which is faster than to be woken by the
 // compute thread. After that the thread has to be free, because it may watch a time limit.
 constexpr std::chrono::milliseconds kInlineWait{20};
@@ -42,7 +44,9 @@ struct StepRecordings::Entry {
     Tensor value;  // if it is read on the host
   };
   std::vector<Feed> feeds;  // of args_
-  bool launched = false;    // a step has ended without an error, so what its kernels keep has been made
+  // How many steps have ended without an error, since the last recording. If it is not 0, what the kernels keep has
+  // been made.
+  int64_t launched = 0;
   std::unique_ptr<RecordedStep> recorded;
 };
 
@@ -82,10 +86,13 @@ bool StepRecordings::Wants(const StepInfo& step) {
 }
 
 void StepRecordings::Refuse(const std::string& why) {
-  if (refused_.exchange(true)) return;
+  if (!refused_.exchange(true)) LogInfo("step", DescribeSteps(), " are not recorded, because ", why);
+}
+
+std::string StepRecordings::DescribeSteps() const {
   const Node* last = plan_.nodes.empty() ? nullptr : plan_.nodes.back().node;
-  LogInfo("step", "the steps of the ", plan_.nodes.size(), " nodes on ", plan_.device.name(), " that end with ",
-          last == nullptr ? "nothing" : last->name(), " are not recorded, because ", why);
+  return StrCat("the steps of the ", plan_.nodes.size(), " nodes on ", plan_.device.name(), " that end with ",
+                last == nullptr ? "nothing" : last->name());
 }
 
 bool StepRecordings::TakeTurn(bool direct, std::function<void()> go) {
@@ -185,7 +192,7 @@ void StepRecordings::Begin(const StepInfo& step, StepMode mode, Done done, const
 
 bool StepRecordings::Enqueue(const StepInfo& step) {
   current_ = &Find(step.args);
-  if (!current_->launched || refused_) return false;
+  if (current_->launched == 0 || refused_) return false;
   UpdateGate& gate = plan_.device.task().update_gate;
   const bool updates = plan_.update_nodes > 0;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -243,15 +250,20 @@ StepRecordings::Entry& StepRecordings::Find(std::span<const Tensor> args) {
 }
 
 bool StepRecordings::Record(const StepInfo& step) {
-  if (records_ >= kMostIdleRecordings && replays_ < 2 * records_) {
-    Refuse(StrCat("their variables move, or their feeds have new shapes, too often: ", records_,
-                  " recordings served only ", replays_, " steps"));
-    return false;
+  if (records_ >= kMostIdleRecordings && replays_ < 2 * records_ && patience_ < kMostPatience) {
+    patience_ *= 2;
+    LogInfo("step", DescribeSteps(), " are recorded from now on when ", patience_,
+            " of the same shapes have been launched, because their variables move, or their feeds have new shapes, too "
+            "often: ",
+            records_, " recordings served only ", replays_, " steps");
+    records_ = replays_ = 0;
   }
+  if (current_->launched < patience_) return false;
   try {
     current_->recorded =
         recorder_.Record([&](StepRecorder::Recording& recording) { EnqueueNodes(recording, step.args); });
     ++records_;
+    current_->launched = 1;
     failures_ = 0;
     return true;
   } catch (const Error& error) {
@@ -295,7 +307,7 @@ void StepRecordings::EnqueueNodes(StepRecorder::Recording& recording, std::span<
 }
 
 void StepRecordings::Launched(const Status& status) {
-  if (status.ok()) current_->launched = true;
+  if (status.ok()) ++current_->launched;
 }
 
 Status StepRecordings::Ended(const StepInfo& step, const Status& of_device) {

@@ -18,7 +18,8 @@ namespace cohort {
 
 // Runs the steps of one plan. The first step with feeds of certain shapes is launched: its kernels are called one by
 // one. The second one is recorded (RecordedStep), and this step and later ones are enqueued from the recording. At most
-// kMostShapes recordings are kept; the one that was used least recently goes first.
+// kMostShapes recordings are kept; the one that was used least recently goes first. If recordings serve few steps,
+// later ones are made only when more steps of the same shapes have been launched.
 //
 // A step is launched, too, if it is traced or is an attempt of a closure, if updates are observed, if the update gate
 // is closed, if a variable is in use elsewhere, and if config::StepRecordingEnabled() is false. If the plan cannot be
@@ -54,6 +55,8 @@ class StepRecordings {
   // Returns whether the step may come from a recording, and so has to take its turn.
   bool Wants(const StepInfo& step);
   void Refuse(const std::string& why);
+  // Returns "the steps of ..." for the log.
+  std::string DescribeSteps() const;
 
   // Returns true if the caller has the turn now. Otherwise keeps `go`, which gets the turn later: it is then called on
   // the compute thread, or, if it is `direct`, on the thread that ends the turn before it.
@@ -99,8 +102,9 @@ class StepRecordings {
   std::vector<std::unique_ptr<Entry>> entries_;  // the one that was used most recently is the last
   Entry* current_ = nullptr;                     // of the step
   int failures_ = 0;                             // recordings in a row that failed, but may succeed later
-  int64_t records_ = 0;                          // recordings that were made
-  int64_t replays_ = 0;                          // steps that came from recordings
+  int64_t patience_ = 1;                         // so many steps of an entry are launched before one is recorded
+  int64_t records_ = 0;                          // recordings that were made since patience_ has changed
+  int64_t replays_ = 0;                          // steps that came from them
 };
 
 }  // namespace cohort

@@ -7,11 +7,13 @@
 
 namespace cohort::cuda {
 
-IndexReport::IndexReport(const CudaCall& call, DescribeIndex describe) : call_(call) {
+IndexReport::IndexReport(const CudaCall& call, DescribeIndex describe, std::string where) : call_(call) {
   const ErrorWords::Check check = call.device().error_words().Announce(
-      call.ctx(), [describe = std::move(describe)](int64_t position, int64_t index) {
+      call.ctx(),
+      [describe = std::move(describe)](int64_t position, int64_t index) {
         return Status(Code::kInvalidArgument, describe(position, index));
-      });
+      },
+      std::move(where));
   check_ = {check.word, check.number};
 }
 

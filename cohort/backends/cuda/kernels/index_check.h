@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "cohort/backends/cuda/kernels/cuda_call.h"
 #include "cohort/backends/cuda/kernels/gather.cu.h"
@@ -20,7 +21,10 @@ using DescribeIndex = std::function<std::string(int64_t position, int64_t index)
 // enqueued: the step then learns in time whether the check has failed. One call of a kernel owns it.
 class IndexReport {
  public:
-  IndexReport(const CudaCall& call, DescribeIndex describe);
+  IndexReport(const CudaCall& call, DescribeIndex describe)
+      : IndexReport(call, std::move(describe), call.ctx().Describe()) {}
+  // The error says `where` it happened, and not the node of `call`.
+  IndexReport(const CudaCall& call, DescribeIndex describe, std::string where);
   ~IndexReport();
   IndexReport(const IndexReport&) = delete;
   IndexReport& operator=(const IndexReport&) = delete;

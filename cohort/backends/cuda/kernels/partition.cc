@@ -1,5 +1,5 @@
-// Kernels that change or sum rows by index: UnsortedSegmentSum, and the updates of rows of a variable
-// (ResourceScatter...).
+// Kernels that change or sum rows by index: UnsortedSegmentSum, the updates of rows of a variable (ResourceScatter...),
+// and the check of the indices of such an update.
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +45,30 @@ void SegmentSum(KernelContext& ctx) {
   args.partial = partial.data();
   LaunchSegmentSum(call.driver(), call.stream(), type, args);
 }
+
+// Checks the indices of the node `update` before any update of the step (passes/check_indices.h). If the variable has
+// no value, or no rows, the update itself says so. No value is held: a recorded step knows the variable by the update.
+class CheckIndicesKernel final : public OpKernel {
+ public:
+  explicit CheckIndicesKernel(const KernelConstruction& c)
+      : op_(c.attr<std::string>("op")), update_(c.attr<std::string>("update")) {}
+
+  void Compute(KernelContext& ctx) override {
+    const CudaCall call(ctx);
+    const auto& variable = ResourceOf<VariableResource>(ctx.input(0));
+    const Tensor& indices = ctx.input(1);
+    if (indices.num_elements() == 0 || !variable.initialized()) return;
+    const Shape shape = variable.value_shape();
+    if (shape.rank() < 1) return;
+    const IndexReport report(call, DescribeRow(variable, shape.dim(0)), ctx.DescribeAs(op_, update_));
+    LaunchIndexCheck(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(),
+                     indices.num_elements(), shape.dim(0), false, report.check());
+  }
+
+ private:
+  const std::string op_;
+  const std::string update_;
+};
 
 // Row indices[i] of the variable = op(row, updates[i]); a scalar update is the same for all elements.
 template <ScatterOp kOp>
@@ -96,6 +120,7 @@ class ScatterKernel final : public OpKernel {
 
 void RegisterPartitionKernels(KernelRegistry& registry) {
   registry.RegisterFn("UnsortedSegmentSum", kGpu, SegmentSum);
+  registry.Register<CheckIndicesKernel>("_CheckIndices", kGpu);
   registry.Register<ScatterKernel<ScatterOp::kAdd>>("ResourceScatterAdd", kGpu);
   registry.Register<ScatterKernel<ScatterOp::kSub>>("ResourceScatterSub", kGpu);
   registry.Register<ScatterKernel<ScatterOp::kPut>>("ResourceScatterUpdate", kGpu);

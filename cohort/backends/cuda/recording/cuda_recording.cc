@@ -140,13 +140,13 @@ void CudaRecording::Update(const KernelContext& ctx, const std::vector<VariableR
   change(values, outs);
 }
 
-ErrorWords::Check CudaRecording::Announce(const KernelContext& ctx, ErrorWords::Describe describe) {
+ErrorWords::Check CudaRecording::Announce(ErrorWords::Describe describe, std::string where) {
   if (word_ == nullptr) {
     Tensor word = NewHeld(DType::kUint8, Shape{static_cast<int64_t>(kOutcomeBytes)});
     word_ = static_cast<ErrorWord*>(word.raw_data());
     driver_.FillAsync(word_, 0, kOutcomeBytes, stream_);
   }
-  parts_.checks.push_back({std::move(describe), ctx.Describe()});
+  parts_.checks.push_back({std::move(describe), std::move(where)});
   return {word_, static_cast<uint32_t>(parts_.checks.size())};
 }
 

@@ -107,7 +107,7 @@ class CudaRecording final : public StepRecorder::Recording {
   void Update(const KernelContext& ctx, const std::vector<VariableResource*>& variables, const Change& change);
   // As the methods of ErrorWords. There is one word for the recording.
   const ErrorWord* word() const { return word_; }
-  ErrorWords::Check Announce(const KernelContext& ctx, ErrorWords::Describe describe);
+  ErrorWords::Check Announce(ErrorWords::Describe describe, std::string where);
 
   // Ends the work: records that the error word is read. Throws UnimplementedError if a value of the step lives on.
   void Finish();

@@ -176,6 +176,27 @@ TEST_F(RecordingTest, TheGraphThatWasUsedLeastRecentlyGoesFirst) {
   EXPECT_EQ(graphs(2), 0);
 }
 
+// Many shapes at first make recordings rarer. A few shapes afterwards are recorded nevertheless.
+TEST_F(RecordingTest, AfterManyShapesOneThatComesOftenIsRecorded) {
+  Network network(Rule::kDescent, Config());
+  const auto graphs = [&](int64_t rows) { return AskedBy([&] { network.Train(rows, 1); }).graphs; };
+  int64_t rows = 0;
+  while (++rows <= 16) {
+    EXPECT_EQ(graphs(rows), 0);
+    EXPECT_EQ(graphs(rows), 1);
+  }
+  ::testing::internal::CaptureStderr();
+  for (const int64_t expected : {0, 0, 1, 1}) EXPECT_EQ(graphs(rows), expected);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, AllOf(HasSubstr("are recorded from now on when 2 of the same shapes have been launched"),
+                         HasSubstr("16 recordings served only 16 steps")));
+  // 15 more make it rarer still.
+  while (++rows <= 32) {
+    for (const int64_t expected : {0, 0, 1}) EXPECT_EQ(graphs(rows), expected);
+  }
+  for (const int64_t expected : {0, 0, 0, 0, 1, 1}) EXPECT_EQ(graphs(rows), expected);
+}
+
 TEST_F(RecordingTest, FetchedValuesStayAsTheyWere) {
   Network network(Rule::kDescent, Config());
   std::vector<Tensor> losses;

@@ -32,7 +32,8 @@ bool IsObject(DType dtype) { return DTypeSize(dtype) == 0; }
 
 // Stateful ops whose state is a variable's value, which lies on the card.
 bool HasStateOnCard(const Node& node) {
-  static const std::set<std::string, std::less<>> reads = {"VarHandleOp", "ReadVariableOp", "ResourceGather"};
+  static const std::set<std::string, std::less<>> reads = {"VarHandleOp", "ReadVariableOp", "ResourceGather",
+                                                           "_CheckIndices"};
   return node.op().updates_variable() || reads.count(node.op_name()) > 0;
 }
 

@@ -1,0 +1,152 @@
+#include "cohort/backends/cuda/passes/check_indices.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "cohort/core/str_cat.h"
+#include "cohort/device/kernel.h"
+#include "cohort/graph/copy_node.h"
+#include "cohort/graph/topological_order.h"
+
+namespace cohort::cuda {
+namespace {
+
+bool WaitsForNothing(const Node& node) { return node.num_inputs() == 0 && node.control_inputs().empty(); }
+
+bool MayUpdate(const Node& node) { return node.op().updates_variable() || !CalledFunctions(node).empty(); }
+
+// Returns whether the node may wait for something outside of the partition.
+bool MayWait(const Node& node, const std::string& device_type) {
+  const std::string& op = node.op_name();
+  if (op == "_Arg" || op == "Const" || op == "NoOp" || op == "Identity") return false;
+  return KernelRegistry::Global().MemoryOf(op, device_type) != KernelMemory::kDevice;
+}
+
+// Returns the number of the input with the indices if the node updates rows by a kernel of the device.
+std::optional<int> IndicesOf(const Node& node, const std::string& device_type) {
+  if (!node.op().updates_variable() || node.num_inputs() == 0 || node.input(0).dtype() != DType::kResource) return {};
+  if (KernelRegistry::Global().MemoryOf(node.op_name(), device_type) != KernelMemory::kDevice) return {};
+  for (int i = 1; i < node.num_inputs(); ++i) {
+    if (node.input_arg(i).name == "indices") return i;
+  }
+  return {};
+}
+
+// What the pass knows about a partition.
+class Partition {
+ public:
+  Partition(const Graph& graph, const std::string& device_type)
+      : order_(TopologicalOrder(graph)), device_type_(device_type) {
+    for (Node* node : order_) {
+      if (MayUpdate(*node)) updates_.push_back(node);
+      if (node->op_name() == "AssignVariableOp" || !CalledFunctions(*node).empty()) assigns_ = true;
+    }
+  }
+
+  const std::vector<Node*>& updates() const { return updates_; }
+
+  // Returns the updates that have to wait for a check of the indices of `update`.
+  std::vector<Node*> WaitingFor(const Node& update, int indices) const {
+    if (!WaitsForNothing(*update.input(0).node) || MayGetOtherRows(*update.input(0).node)) return {};
+    const Node& made_by = *update.input(indices).node;
+    const std::vector<bool> behind_indices = NodesBehind(made_by), behind_update = NodesBehind(update);
+    const bool alone = NeedsNothingElse(made_by);
+    std::vector<Node*> waiting;
+    bool earlier = false;  // there is one that need not run behind the update
+    for (Node* other : updates_) {
+      const auto id = static_cast<size_t>(other->id());
+      if (behind_update[id] && other != &update) continue;
+      if (!alone && !behind_indices[id]) continue;
+      waiting.push_back(other);
+      earlier = earlier || other != &update;
+    }
+    return earlier ? waiting : std::vector<Node*>();
+  }
+
+ private:
+  template <typename Fn>
+  static bool AnyInput(const Node& node, const Fn& fn) {
+    const auto& inputs = node.inputs();
+    const auto& controls = node.control_inputs();
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Output& input) { return fn(*input.node); }) ||
+           std::any_of(controls.begin(), controls.end(), [&](const Node* control) { return fn(*control); });
+  }
+
+  // Returns, by id, the node itself and all nodes that wait for it.
+  std::vector<bool> NodesBehind(const Node& start) const {
+    std::vector<bool> behind(order_.size(), false);
+    for (const Node* node : order_) {
+      behind[static_cast<size_t>(node->id())] =
+          node == &start || AnyInput(*node, [&](const Node& input) { return behind[static_cast<size_t>(input.id())]; });
+    }
+    return behind;
+  }
+
+  // Returns whether the node, and all nodes for which it waits, neither update a variable nor wait for anything outside
+  // of the partition.
+  bool NeedsNothingElse(const Node& end) const {
+    std::vector<bool> before(order_.size(), false);
+    before[static_cast<size_t>(end.id())] = true;
+    for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
+      const Node& node = **at;
+      if (!before[static_cast<size_t>(node.id())]) continue;
+      if (MayUpdate(node) || MayWait(node, device_type_)) return false;
+      AnyInput(node, [&](const Node& input) {
+        before[static_cast<size_t>(input.id())] = true;
+        return false;
+      });
+    }
+    return true;
+  }
+
+  // An earlier node of the step may assign a value of another shape to a variable that was declared without a number
+  // of rows. Then a check before that node would compare with the old number.
+  bool MayGetOtherRows(const Node& handle) const {
+    if (!assigns_) return false;
+    if (handle.op_name() != "VarHandleOp") return true;
+    const Shape& shape = handle.attr<Shape>("shape");
+    return !shape.has_rank() || shape.rank() < 1 || shape.dim(0) == Shape::kUnknownDim;
+  }
+
+  const std::vector<Node*> order_;
+  const std::string& device_type_;
+  std::vector<Node*> updates_;
+  bool assigns_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph> CheckIndicesFirst(std::unique_ptr<Graph> graph, const std::string& device_type) {
+  struct Check {
+    Node* update;
+    int indices;
+    std::vector<Node*> waiting;
+  };
+  std::vector<Check> checks;
+  {
+    const auto& nodes = graph->nodes();
+    if (std::none_of(nodes.begin(), nodes.end(),
+                     [&](const Node* node) { return IndicesOf(*node, device_type).has_value(); })) {
+      return graph;
+    }
+    const Partition partition(*graph, device_type);
+    for (Node* update : partition.updates()) {
+      const std::optional<int> indices = IndicesOf(*update, device_type);
+      if (!indices.has_value()) continue;
+      std::vector<Node*> waiting = partition.WaitingFor(*update, *indices);
+      if (!waiting.empty()) checks.push_back({update, *indices, std::move(waiting)});
+    }
+  }
+  for (const Check& check : checks) {
+    const Node& update = *check.update;
+    NodeBuilder builder = graph->Op("_CheckIndices");
+    builder.Name(StrCat(update.name(), "/check_indices")).Device(update.device()).IgnoreScopes();
+    builder.Input(update.input(0)).Input(update.input(check.indices));
+    Node* const node = builder.Attr("op", update.op_name()).Attr("update", update.name()).Finish();
+    for (Node* waiting : check.waiting) waiting->AddControlInput(node);
+  }
+  return graph;
+}
+
+}  // namespace cohort::cuda
