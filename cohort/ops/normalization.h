@@ -1,4 +1,4 @@
-// Batch normalization of images [batch, rows, columns, channels].
+// Batch normalization of images [batch, rows, columns, channels], and layer normalization.
 #pragma once
 
 #include <string>
@@ -27,5 +27,13 @@ struct COHORT_EXPORT BatchNorm {
 // flow only from y. Throws InvalidArgumentError for shapes that do not fit.
 COHORT_EXPORT BatchNorm FusedBatchNorm(Output x, Output scale, Output offset, Output mean, Output variance,
                                        const BatchNormOptions& options = {}, const NodeName& name = "FusedBatchNormV3");
+
+// Returns y = scale * (x - mean) / sqrt(variance + epsilon) + offset (Ba, Kiros and Hinton, "Layer Normalization",
+// 2016, with Keras's epsilon). Mean and variance are those of one vector along the last axis; the variance is the mean
+// of the squared differences from the mean. x and y are float32, float64 or bfloat16 [..., channels]. scale and offset,
+// [channels], have the dtype of x, but float32 for bfloat16; y is computed in their dtype and rounded once. Throws
+// InvalidArgumentError for shapes and dtypes that do not fit.
+COHORT_EXPORT Output LayerNorm(Output x, Output scale, Output offset, float epsilon = 1e-3f,
+                               const NodeName& name = "LayerNorm");
 
 }  // namespace cohort::ops

@@ -38,6 +38,7 @@ void RegisterOps() {
     RegisterConvolutionOps(registry);
     RegisterPoolingOps(registry);
     RegisterNormalizationOps(registry);
+    RegisterLayerNormOps(registry);
     RegisterRandomOps(registry);
     RegisterTrainingOps(registry);
     RegisterSummaryOps(registry);

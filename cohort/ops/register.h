@@ -38,6 +38,7 @@ void RegisterNnOps(OpRegistry& registry);
 void RegisterConvolutionOps(OpRegistry& registry);
 void RegisterPoolingOps(OpRegistry& registry);
 void RegisterNormalizationOps(OpRegistry& registry);
+void RegisterLayerNormOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);
 void RegisterTrainingOps(OpRegistry& registry);
 void RegisterSummaryOps(OpRegistry& registry);

@@ -1,9 +1,12 @@
 // Cases of activations, softmax and its losses, and other small parts of networks.
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/nn.h"
+#include "cohort/ops/normalization.h"
 #include "cohort/ops/softmax.h"
 #include "tests/ops/op_cases.h"
 
@@ -131,12 +134,80 @@ void AddBiasCases(std::vector<OpCase>& cases) {
   cases.push_back({"BiasAddGrad", "long", {AsType(Scatter({1000, 5}), DType::kFloat32)}, bias_grad("NHWC")});
 }
 
+// Returns the mean of each row of x (float64), and the reciprocal of its deviation.
+std::pair<Tensor, Tensor> RowStatistics(const Tensor& x, double epsilon) {
+  const int64_t columns = x.shape().dim(x.shape().rank() - 1);
+  const Shape rows = x.shape().Sub(0, x.shape().rank() - 1);
+  Tensor mean = Tensor::Zeros(DType::kFloat64, rows), inverse = Tensor::Zeros(DType::kFloat64, rows);
+  for (int64_t row = 0; row < rows.num_elements(); ++row) {
+    const double* values = x.data<double>() + row * columns;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += values[i];
+    const double mean_of_row = sum / static_cast<double>(columns);
+    for (int64_t i = 0; i < columns; ++i) squares += (values[i] - mean_of_row) * (values[i] - mean_of_row);
+    mean.data<double>()[row] = mean_of_row;
+    inverse.data<double>()[row] = 1 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
+  }
+  return {mean, inverse};
+}
+
+// Adds cases of LayerNorm and LayerNormGrad for an x of `shape`. TensorFlow has no such ops.
+void AddLayerNorm(std::vector<OpCase>& cases, const char* label, const Shape& shape, DType dtype) {
+  constexpr float kEpsilon = 0.125f;
+  const bool checked = dtype == DType::kFloat64;
+  const DType wide = checked ? DType::kFloat64 : DType::kFloat32;
+  const Shape channels{shape.dim(shape.rank() - 1)};
+  const Tensor x = Scatter(shape, -1, 3);
+  const Tensor scale = AsType(Scatter(channels, 0.5, 1.5), wide), offset = AsType(Scatter(channels, -1, 1, 2), wide);
+  const auto [mean, inverse] = RowStatistics(x, kEpsilon);
+  const auto forward = [=](Graph&, const Outputs& in) {
+    const Output y = ops::LayerNorm(in[0], in[1], in[2], kEpsilon);
+    return Outputs{y, y.node->output(1), y.node->output(2)};
+  };
+  const auto y_alone = [=](Graph& graph, const Outputs& in) { return Outputs{forward(graph, in)[0]}; };
+  const auto backward = [=](Graph& graph, const Outputs& in) {
+    NodeBuilder builder = graph.Op("LayerNormGrad");
+    for (const Output& input : in) builder.Input(input);
+    Node* node = builder.Attr("epsilon", kEpsilon).Finish();
+    return Outputs{node->output(0), node->output(1), node->output(2)};
+  };
+  const auto add = [&](OpCase op_case, const std::vector<int>& differentiable) {
+    if (checked) op_case.differentiable = differentiable;
+    op_case.compare_values = false;
+    cases.push_back(std::move(op_case));
+  };
+  const std::string name = label;
+  add({"LayerNorm", name, {AsType(x, dtype), scale, offset}, y_alone}, {0, 1, 2});
+  add({"LayerNorm", name + "_statistics", {AsType(x, dtype), scale, offset}, forward}, {});
+  // The statistics are those of x, although they are inputs here. So only dy and scale may change alone.
+  add({"LayerNormGrad",
+       name,
+       {AsType(Scatter(shape, -1, 1, 4), dtype), AsType(x, dtype), scale, AsType(mean, wide), AsType(inverse, wide)},
+       backward},
+      {0, 2});
+}
+
+void AddLayerNormCases(std::vector<OpCase>& cases) {
+  AddLayerNorm(cases, "matrix", {3, 5}, DType::kFloat64);
+  AddLayerNorm(cases, "images", {2, 2, 3, 4}, DType::kFloat64);
+  AddLayerNorm(cases, "vector", {19}, DType::kFloat64);
+  AddLayerNorm(cases, "one_column", {4, 1}, DType::kFloat64);
+  AddLayerNorm(cases, "no_rows", {0, 4}, DType::kFloat64);
+  AddLayerNorm(cases, "no_columns", {3, 0}, DType::kFloat64);
+  AddLayerNorm(cases, "odd", {37, 67}, DType::kFloat32);
+  AddLayerNorm(cases, "many_rows", {3001, 5}, DType::kFloat32);
+  AddLayerNorm(cases, "long_rows", {3, 5003}, DType::kFloat32);
+  AddLayerNorm(cases, "bfloat16", {9, 33}, DType::kBfloat16);
+  AddLayerNorm(cases, "bfloat16_long_rows", {2, 1100}, DType::kBfloat16);
+}
+
 }  // namespace
 
 void AddNnCases(std::vector<OpCase>& cases) {
   AddActivationCases(cases);
   AddSoftmaxCases(cases);
   AddBiasCases(cases);
+  AddLayerNormCases(cases);
   const OpCase::Build l2 = [](Graph&, const Outputs& in) { return Outputs{ops::L2Loss(in[0])}; };
   cases.push_back({"L2Loss", "matrix", {Ramp({3, 4})}, l2, {0}});
   cases.push_back({"L2Loss", "float32", {AsType(Ramp({700}), DType::kFloat32)}, l2});

@@ -50,6 +50,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterConvolutionKernels(registry);
   RegisterPoolingKernels(registry);
   RegisterBatchNormKernels(registry);
+  RegisterLayerNormKernels(registry);
   RegisterRandomKernels(registry);
   RegisterTrainingKernels(registry);
   RegisterCpuReductions(Reductions::Global());

@@ -185,6 +185,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterConvolutionKernels(registry);
   RegisterPoolingKernels(registry);
   RegisterBatchNormKernels(registry);
+  RegisterLayerNormKernels(registry);
   RegisterNnKernels(registry);
   RegisterKernelsOnHost(registry);
 }

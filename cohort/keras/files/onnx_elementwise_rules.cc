@@ -1,4 +1,5 @@
-// ONNX rules for elementwise ops and softmax. Each rule adds ONNX nodes for one op; the table is at the end.
+// ONNX rules for elementwise ops, and for softmax and layer normalization, which work along the last axis. Each rule
+// adds ONNX nodes for one op; the table is at the end.
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/onnx_rules.h"
 
@@ -125,6 +126,12 @@ struct ElementwiseRules {
     t.SetPlain(node, t.onnx().Add("Where", node.name(), {flags, t.Plain(node.input(1)), t.Plain(node.input(2))}));
   }
 
+  static void LayerNorm(OnnxTranslation& t, const Node& node) {
+    const std::vector<std::string> inputs = {t.Plain(node.input(0)), t.Plain(node.input(1)), t.Plain(node.input(2))};
+    t.SetPlain(node, t.onnx().Add("LayerNormalization", node.name(), inputs,
+                                  {{"axis", int64_t{-1}}, {"epsilon", node.attr<float>("epsilon")}}));
+  }
+
   static void Softmax(OnnxTranslation& t, const Node& node) {
     const char* op = node.op_name() == "Softmax" ? "Softmax" : "LogSoftmax";
     t.SetPlain(node, t.onnx().Add(op, node.name(), {t.Plain(node.input(0))}, {{"axis", int64_t{-1}}}));
@@ -144,6 +151,7 @@ const OnnxRules& OnnxElementwiseRules() {
                      {"SquaredDifference", ElementwiseRules::SquaredDifference},
                      {"Cast", ElementwiseRules::Cast},
                      {"Select", ElementwiseRules::Select},
+                     {"LayerNorm", ElementwiseRules::LayerNorm},
                      {"Softmax", ElementwiseRules::Softmax},
                      {"LogSoftmax", ElementwiseRules::Softmax}};
     for (const auto& [op, same] : SameOps()) all.emplace(op, ElementwiseRules::Same);

@@ -151,6 +151,18 @@ TEST_F(OnnxExportTest, WhatHasNoFormIsNamed) {
   EXPECT_THROW(Exported(open), FailedPreconditionError);
 }
 
+TEST_F(OnnxExportTest, LayerNormalizationIsOneNode) {
+  Sequential model({Input(Shape{5, 3}), LayerNormalization({.epsilon = 0.25, .center = false})});
+  const onnx::ModelProto proto = Exported(model);
+  EXPECT_THAT(Ops(proto), ElementsAre("LayerNormalization", "Identity"));
+  const onnx::NodeProto& node = proto.graph().node(0);
+  EXPECT_EQ(node.input_size(), 3);
+  ASSERT_EQ(node.attribute_size(), 2);
+  EXPECT_EQ(node.attribute(0).i(), -1);
+  EXPECT_EQ(node.attribute(1).name(), "epsilon");
+  EXPECT_EQ(node.attribute(1).f(), 0.25f);
+}
+
 TEST_F(OnnxExportTest, MixedPrecisionIsExportedAsFloats) {
   Sequential model({Input(Shape{3}), Dense(2), LayerNormalization()}, {.dtype_policy = "mixed_bfloat16"});
   const onnx::ModelProto proto = Exported(model);

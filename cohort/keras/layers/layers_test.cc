@@ -166,6 +166,15 @@ TEST(LayersTest, LayerNormalization) {
   EXPECT_THAT(y.ToVector<float>(), Pointwise(FloatNear(1e-4f), Floats{-1, 3, -1, 3}));
 }
 
+TEST(LayersTest, LayerNormalizationWithoutWeights) {
+  const LayerRef layer = LayerNormalization({.epsilon = 3, .center = false, .scale = false});
+  EXPECT_THAT(WeightsOf(layer, Shape{2, 2}), ElementsAre());
+  // The variance of the rows is 1, so that they are divided by sqrt(1 + 3).
+  const Tensor y = RunLayer(layer, Values({1, 3, 10, 12}, Shape{1, 2, 2}), {});
+  EXPECT_EQ(y.shape(), (Shape{1, 2, 2}));
+  EXPECT_THAT(y.ToVector<float>(), Pointwise(FloatNear(1e-6f), Floats{-0.5f, 0.5f, -0.5f, 0.5f}));
+}
+
 TEST(LayersTest, Activations) {
   const Tensor x = Values({-2, 0, 1}, Shape{1, 3});
   const auto run = [&](const char* name) { return RunLayer(Activation(name), x).ToVector<float>(); };

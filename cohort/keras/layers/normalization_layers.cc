@@ -77,6 +77,12 @@ const LayerInput& CheckedInput(const std::vector<LayerInput>& inputs) {
   return input;
 }
 
+// Returns the weight if it is given, and a constant for each channel if not.
+Output GivenOr(CallContext& ctx, bool given, const char* name, float otherwise, int64_t channels) {
+  if (given) return ctx.variable(name).value();
+  return ops::Const(ctx.graph(), std::vector<float>(static_cast<size_t>(channels), otherwise));
+}
+
 struct Moments {
   Output mean;
   Output variance;  // divided by the count
@@ -131,8 +137,8 @@ class BatchNormalizationLayer final : public Layer {
 
  private:
   Output Normalized(CallContext& ctx, Output x, int64_t channels) const {
-    const Output gamma = Given(ctx, options_.scale, "gamma", 1, channels);
-    const Output beta = Given(ctx, options_.center, "beta", 0, channels);
+    const Output gamma = GivenOr(ctx, options_.scale, "gamma", 1, channels);
+    const Output beta = GivenOr(ctx, options_.center, "beta", 0, channels);
     const Output moving_mean = ctx.value("moving_mean");
     const Output moving_variance = ctx.value("moving_variance");
     ops::BatchNormOptions norm;
@@ -154,11 +160,6 @@ class BatchNormalizationLayer final : public Layer {
     const Output biased = ops::Mul(batch.variance, ops::Div(ops::Maximum(ops::Sub(count, one), one), count));
     Move(ctx, {batch.mean, biased});
     return batch.y;
-  }
-
-  Output Given(CallContext& ctx, bool given, const char* name, double otherwise, int64_t channels) const {
-    if (given) return ctx.variable(name).value();
-    return ops::Const(ctx.graph(), std::vector<float>(static_cast<size_t>(channels), static_cast<float>(otherwise)));
   }
 
   // Elements of one channel, float32.
@@ -198,15 +199,13 @@ class LayerNormalizationLayer final : public Layer {
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    // Computes in float32 in any case, because it subtracts numbers that are almost equal.
-    const Output x = inputs[0].dtype() == DType::kFloat32 ? inputs[0] : ops::Cast(inputs[0], DType::kFloat32);
-    const Output centred = ops::Sub(x, ops::Mean(x, {-1}, /*keep_dims=*/true));
-    const Output variance = ops::Mean(ops::Square(centred), {-1}, /*keep_dims=*/true);
-    Output factor = ops::Rsqrt(variance + static_cast<float>(options_.epsilon));
-    if (options_.scale) factor = ops::Mul(factor, ctx.variable("gamma").value());
-    Output y = ops::Mul(centred, factor);
-    if (options_.center) y = ops::Add(y, ctx.variable("beta").value());
-    return {ctx.Computed(y)};
+    // The op computes bfloat16 in float32, because it subtracts numbers that are almost equal.
+    const bool narrow = inputs[0].dtype() == DType::kBfloat16;
+    const Output x = narrow ? inputs[0] : ops::Cast(inputs[0], DType::kFloat32);
+    const int64_t channels = x.shape().dim(x.shape().rank() - 1);
+    const Output gamma = GivenOr(ctx, options_.scale, "gamma", 1, channels);
+    const Output beta = GivenOr(ctx, options_.center, "beta", 0, channels);
+    return {ctx.Computed(ops::LayerNorm(x, gamma, beta, static_cast<float>(options_.epsilon)))};
   }
 
   ConfigValue::Object Config() const override { return NormalizationConfig(options_, {{"rms_scaling", false}}); }

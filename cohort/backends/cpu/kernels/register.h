@@ -28,6 +28,7 @@ void RegisterNnKernels(KernelRegistry& registry);
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolingKernels(KernelRegistry& registry);
 void RegisterBatchNormKernels(KernelRegistry& registry);
+void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);
 

@@ -32,6 +32,7 @@ void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolingKernels(KernelRegistry& registry);
 void RegisterBatchNormKernels(KernelRegistry& registry);
+void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterNnKernels(KernelRegistry& registry);  // BiasAdd, LRN and what is left of ops/nn
 // The ops of on_host.cc, whose work is done by the CPU's kernels.
 void RegisterKernelsOnHost(KernelRegistry& registry);

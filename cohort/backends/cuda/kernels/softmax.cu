@@ -1,18 +1,15 @@
-// Softmax and its relatives. A group of threads, a warp or a block, computes a row: first the largest logit, then the
+// Softmax and its relatives. A group of threads (row_groups.h) computes a row: first the largest logit, then the
 // sum of the exponentials, and then the results, for which each thread computes its exponentials again. A thread writes
 // only elements that it alone reads, so results may overwrite the logits.
 #include <cmath>
 
 #include "cohort/backends/cuda/dialect/limits.h"
-#include "cohort/backends/cuda/dialect/reduce.h"
 #include "cohort/backends/cuda/dialect/report.h"
+#include "cohort/backends/cuda/kernels/row_groups.h"
 #include "cohort/backends/cuda/kernels/softmax.cu.h"
 
 namespace cohort::cuda {
 namespace {
-
-constexpr uint32_t kBlock = 256;
-constexpr int64_t kClassesForWarp = 1024;  // for more classes a block computes a row
 
 // What the threads of a group know of their row.
 template <typename W>
@@ -20,26 +17,6 @@ struct RowSums {
   W largest;
   W sum;  // of e^(x - largest)
 };
-
-// A row and the thread's part of it: the elements first, first + size, ...
-struct RowPart {
-  int64_t row;
-  int64_t first;
-  int64_t size;
-};
-
-// Calls body for the thread's part of each row that its group of `group` threads computes.
-template <typename Body>
-COHORT_KERNEL void ForRows(const Thread& t, int64_t rows, uint32_t group, const Body& body) {
-  for (int64_t row = t.first() / group; row < rows; row += t.step() / group) {
-    body(RowPart{row, static_cast<int64_t>(t.thread() % group), static_cast<int64_t>(group)});
-  }
-}
-
-template <typename A, typename Join>
-COHORT_KERNEL A ReduceGroup(const Thread& t, uint32_t size, A value, const Join& join) {
-  return size == kWarpSize ? ReduceWarp(t, value, join) : ReduceBlock(t, value, join);
-}
 
 template <typename T>
 COHORT_KERNEL RowSums<Wide<T>> SumsOf(const Thread& t, const T* x, const RowPart& part, int64_t classes) {
@@ -53,13 +30,6 @@ COHORT_KERNEL RowSums<Wide<T>> SumsOf(const Thread& t, const T* x, const RowPart
   for (int64_t i = part.first; i < classes; i += part.size) sums.sum += std::exp(static_cast<W>(x[i]) - sums.largest);
   sums.sum = ReduceGroup(t, static_cast<uint32_t>(part.size), sums.sum, JoinSum());
   return sums;
-}
-
-LaunchSize SizeForRows(const LogitsArgs& args, uint32_t* group) {
-  *group = args.classes <= kClassesForWarp ? static_cast<uint32_t>(kWarpSize) : kBlock;
-  LaunchSize size = SizeFor(args.rows * *group);
-  if (size.blocks[0] == 1 && args.rows * *group < kBlock) size.threads[0] = static_cast<uint32_t>(args.rows) * *group;
-  return size;
 }
 
 template <typename T, bool kLog>
@@ -160,37 +130,34 @@ struct SparseLossKernel {
 
 template <typename T, typename Label>
 void SparseLoss(Driver& driver, StreamHandle stream, const LossArgs& args, uint64_t* word, uint32_t check) {
-  uint32_t group = 0;
-  const LaunchSize size = SizeForRows(args.input, &group);
-  Launch(driver, stream, size,
+  const RowGroups groups(args.input.rows, args.input.classes);
+  Launch(driver, stream, groups.size,
          SparseLossKernel<T, Label>{static_cast<const T*>(args.input.logits), static_cast<const Label*>(args.labels),
                                     static_cast<T*>(args.loss), static_cast<T*>(args.gradient), args.input.rows,
-                                    args.input.classes, group, word, check});
+                                    args.input.classes, groups.group, word, check});
 }
 
 }  // namespace
 
 void LaunchSoftmax(Driver& driver, StreamHandle stream, ElementType type, bool log, const LogitsArgs& args, void* out) {
-  uint32_t group = 0;
-  const LaunchSize size = SizeForRows(args, &group);
+  const RowGroups groups(args.rows, args.classes);
   ForFloating(type, "Softmax", [&]<typename T>(T) {
     const auto* in = static_cast<const T*>(args.logits);
     auto* to = static_cast<T*>(out);
     if (log) {
-      return Launch(driver, stream, size, SoftmaxKernel<T, true>{in, to, args.rows, args.classes, group});
+      return Launch(driver, stream, groups.size, SoftmaxKernel<T, true>{in, to, args.rows, args.classes, groups.group});
     }
-    Launch(driver, stream, size, SoftmaxKernel<T, false>{in, to, args.rows, args.classes, group});
+    Launch(driver, stream, groups.size, SoftmaxKernel<T, false>{in, to, args.rows, args.classes, groups.group});
   });
 }
 
 void LaunchDenseLoss(Driver& driver, StreamHandle stream, ElementType type, const LossArgs& args) {
-  uint32_t group = 0;
-  const LaunchSize size = SizeForRows(args.input, &group);
+  const RowGroups groups(args.input.rows, args.input.classes);
   ForFloating(type, "SoftmaxCrossEntropyWithLogits", [&]<typename T>(T) {
-    Launch(driver, stream, size,
+    Launch(driver, stream, groups.size,
            DenseLossKernel<T>{static_cast<const T*>(args.input.logits), static_cast<const T*>(args.labels),
                               static_cast<T*>(args.loss), static_cast<T*>(args.gradient), args.input.rows,
-                              args.input.classes, group});
+                              args.input.classes, groups.group});
   });
 }
 
