@@ -28,7 +28,7 @@ parse_arguments() {
           steps="$2" && shift
         fi
         [[ $steps =~ ^[1-9][0-9]*$ ]] || usage_error "--steps needs a positive number; got '$steps'"
-        LINEAR_STEPS="$steps" MNIST_STEPS="$steps" MIRRORED_IMAGES=$((steps < 500 ? 500 : 6000))
+        LINEAR_STEPS="$steps" MNIST_STEPS="$steps" MIRRORED_IMAGES=$((steps < 500 ? steps : 6000))
         ;;
       *) usage_error "unknown argument '$1'" ;;
     esac

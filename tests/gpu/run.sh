@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the test suites of GPUs on the cards of this machine: run.sh [FOLDER WITH THE PROGRAMS] [--no_sanitizer].
 # `./dev test gpu` calls it, and `./dev gpu-pack` puts it into its archive. It exits with 1 if a suite fails, and with 3 if there
-# is no card, after saying so.
+# is no card, after saying so. COHORT_CARD_SIGNS names other files than the driver's as signs of a card, for run_test.py.
 set -uo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -21,7 +21,13 @@ SUITES=(cuda_op_cases_test cuda_kernels_test cuda_faults_test runtime_test distr
 # The part of each suite that is about GPUs. Those of the backend are all about them.
 filter_of() { [[ $1 == cuda_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*'; }
 
-if [[ ! -r /proc/driver/nvidia/version && ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then
+read -ra SIGNS <<<"${COHORT_CARD_SIGNS:-/proc/driver/nvidia/version /dev/nvidiactl /dev/dxg}"
+has_card() {
+  local sign
+  for sign in "${SIGNS[@]}"; do [[ ! -e $sign ]] || return 0; done
+  return 1
+}
+if ! has_card; then
   printf 'There is no GPU here: /proc/driver/nvidia/version does not exist. Nothing was run on a card.\n' >&2
   printf 'The same suites run on a fake driver with ./dev test.\n' >&2
   exit 3
@@ -38,6 +44,7 @@ run() { # run NAME COMMAND...: prints one line, and the output if the command fa
   if timeout 900 "$@" >"$log" 2>&1 </dev/null; then
     # A suite without a test of a GPU would be no success.
     grep -qE '^\[==========\] [1-9][0-9]* tests? from' "$log" || verdict='FAILED (no test ran)'
+    ! grep -qE '^\[  PASSED  \] 0 tests' "$log" || verdict='FAILED (all tests were skipped)'
   else
     verdict="FAILED ($?)"
   fi

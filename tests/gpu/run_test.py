@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Tests tests/gpu/run.sh: what it says without a card, and that a suite in which no test ran on a card is no success.
+
+The suites here are small scripts. The files that show a card come from a folder of the test."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+RUN = pathlib.Path(__file__).resolve().parent / "run.sh"
+SUITE = "#!/bin/sh\n[ \"$COHORT_TEST_CARD\" = 1 ] || exit 9\n"
+ONE_TEST = "[==========] 1 test from 1 test suite ran.\n"
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def add(self, name, output, code=0):
+        program = self.folder / name
+        program.write_text(f"{SUITE}cat <<'END'\n{output}END\nexit {code}\n", encoding="utf-8")
+        program.chmod(0o755)
+
+    def run_suites(self, card=True):
+        sign = self.folder / "version"
+        if card:
+            sign.write_text("a driver", encoding="utf-8")
+        environment = dict(os.environ, COHORT_CARD_SIGNS=str(sign))
+        return subprocess.run(["bash", str(RUN), str(self.folder), "--no_sanitizer"], env=environment, text=True,
+                              capture_output=True, timeout=60, check=False)
+
+    def test_without_a_card_nothing_runs(self):
+        self.add("cuda_faults_test", ONE_TEST)
+        run = self.run_suites(card=False)
+        self.assertEqual(run.returncode, 3, run)
+        self.assertIn("There is no GPU here", run.stderr)
+        self.assertIn("Nothing was run on a card", run.stderr)
+        self.assertNotIn("cuda_faults_test", run.stdout)
+
+    def test_a_suite_that_passes_is_a_success(self):
+        self.add("cuda_faults_test", ONE_TEST + "[  PASSED  ] 1 test.\n")
+        run = self.run_suites()
+        self.assertEqual(run.returncode, 0, run)
+        self.assertIn("ok  [ PASSED ] 1 test.", run.stdout)
+        self.assertIn("left out", run.stdout)  # the other suites
+
+    def test_a_suite_that_fails_is_named(self):
+        self.add("cuda_faults_test", ONE_TEST, code=1)
+        run = self.run_suites()
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn("failed: cuda_faults_test", run.stdout)
+
+    def test_a_suite_without_a_test_is_no_success(self):
+        self.add("cuda_faults_test", "[==========] 0 tests from 0 test suites ran.\n")
+        run = self.run_suites()
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn("no test ran", run.stdout)
+
+    def test_a_suite_whose_tests_were_all_skipped_is_no_success(self):
+        self.add("cuda_faults_test", "[==========] 2 tests from 1 test suite ran.\n[  PASSED  ] 0 tests.\n[  SKIPPED ] 2 tests.\n")
+        run = self.run_suites()
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn("all tests were skipped", run.stdout)
+
+    def test_an_empty_folder_is_an_error(self):
+        run = self.run_suites()
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn("No suite was found", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
