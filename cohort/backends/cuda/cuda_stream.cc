@@ -29,21 +29,33 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   StreamState(Driver& driver, int card, std::string name) : driver_(driver), card_(card), name_(std::move(name)) {}
   ~StreamState() {
     for (const EventHandle event : spare_) Destroy(event);
+    if (reserve_.native != nullptr) Destroy(reserve_);
+  }
+
+  // Makes the event that Record uses if there is no memory for another. Call it once, before Record.
+  void MakeReserve() {
+    MutexLock lock(record_mu_);
+    reserve_ = driver_.MakeEvent(card_, EventUse::kOrder);
   }
 
   // Records a new event. `first` is its first callback, or empty.
   std::shared_ptr<CudaEvent> Record(StreamHandle stream, StreamEvent::Callback first) {
     MutexLock lock(record_mu_);  // numbers and records have one order
     EventHandle handle;
+    const int64_t number = ++last_number_;
     try {
       UseCards();
       handle = TakeEvent();
-      driver_.Record(handle, stream);
+      if (handle.native != nullptr) {
+        driver_.Record(handle, stream);
+      } else {
+        RecordReserve(stream, number);
+      }
     } catch (...) {
       Fail(Status::FromCurrentException());
     }
-    auto event = std::make_shared<CudaEvent>(shared_from_this(), handle, ++last_number_);
-    if (first) Push({last_number_, event, std::move(first)});
+    auto event = std::make_shared<CudaEvent>(shared_from_this(), handle, number);
+    if (first) Push({number, event, std::move(first)});
     return event;
   }
 
@@ -119,6 +131,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     }
     return {};
   }
+  // Returns no event if there is no memory for one.
   EventHandle TakeEvent() {
     {
       MutexLock lock(mu_);
@@ -128,7 +141,17 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
         return event;
       }
     }
-    return driver_.MakeEvent(card_, EventUse::kOrder);
+    try {
+      return driver_.MakeEvent(card_, EventUse::kOrder);
+    } catch (const ResourceExhaustedError&) {
+      return {};
+    }
+  }
+  // Waits here until the work before it has run, so that the event needs nothing of the driver's.
+  void RecordReserve(StreamHandle stream, int64_t number) COHORT_REQUIRES(record_mu_) {
+    driver_.Record(reserve_, stream);
+    driver_.Synchronize(reserve_).ThrowIfError();
+    NoteReached(number);
   }
   void Destroy(EventHandle event) {
     if (IsForkedFromUser()) return;
@@ -226,7 +249,8 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   const std::string name_;
   Mutex record_mu_;
   int64_t last_number_ COHORT_GUARDED_BY(record_mu_) = 0;
-  std::atomic<int64_t> reached_{0};  // all events up to this number are reached
+  EventHandle reserve_ COHORT_GUARDED_BY(record_mu_);  // for a time without memory
+  std::atomic<int64_t> reached_{0};                    // all events up to this number are reached
   std::atomic<bool> failed_{false};
   Mutex mu_;
   CondVar wake_;     // for the watcher
@@ -272,7 +296,16 @@ StreamHandle CudaStream::handle() const {
   UseCards();
   if (void* native = native_.load(std::memory_order_acquire)) return {native, card_};
   MutexLock lock(make_mu_);
-  if (native_ == nullptr) native_ = driver_.MakeStream(card_, name_).native;
+  if (native_ == nullptr) {
+    const StreamHandle made = driver_.MakeStream(card_, name_);
+    try {
+      state_->MakeReserve();
+    } catch (...) {
+      driver_.DestroyStream(card_, made);
+      throw;
+    }
+    native_ = made.native;
+  }
   return {native_, card_};
 }
 

@@ -35,13 +35,14 @@ class FakeAlgorithms {
     return takes ? std::optional<Algorithm>(Make(n)) : std::nullopt;
   }
   // Counts a call with the algorithm. Returns how many microseconds it takes. Throws InternalError if the fake does not
-  // know the algorithm, or if it is the one that fails.
+  // know the algorithm, or if it is the one that fails, and the error that FailCall wants.
   double Use(const Algorithm& algorithm) {
     const uint64_t n = algorithm.words[0];
     if (n < 1 || n > kCount || algorithm.workspace != Make(n).workspace || n == failing_) {
       throw InternalError(StrCat("[fake library] expected an algorithm that works; got number ", n, " with ",
                                  algorithm.workspace, " bytes of workspace"));
     }
+    if (left_ > 0 && --left_ == 0) ThrowError(code_, "[fake library] expected a call to succeed; got STATUS_OF_TEST");
     ++calls_[n - 1];
     last_ = n;
     return microseconds_[n - 1];
@@ -53,6 +54,12 @@ class FakeAlgorithms {
   void Refuse(uint64_t n) { refused_ = n; }
   // Makes calls with algorithm n fail from now on. 0: none.
   void Fail(uint64_t n) { failing_ = n; }
+  // Makes the n-th call from now on fail at once, with this code: kInternal, kUnimplemented if the library does not
+  // support the call, or kResourceExhausted if it finds no memory. 1: the next. Later calls work.
+  void FailCall(int64_t n, Code code) {
+    code_ = code;
+    left_ = n;
+  }
   int64_t calls(uint64_t n) const { return calls_[n - 1]; }
   // Returns the algorithm of the last call.
   uint64_t last() const { return last_; }
@@ -71,6 +78,8 @@ class FakeAlgorithms {
   std::atomic<uint64_t> last_{0};
   std::atomic<uint64_t> refused_{0};
   std::atomic<uint64_t> failing_{0};
+  std::atomic<Code> code_{Code::kInternal};
+  std::atomic<int64_t> left_{0};
 };
 
 }  // namespace cohort::cuda

@@ -3,6 +3,8 @@
 // that runs all of them. A card that has failed runs no work any more, but sets markers, so that waits end.
 #include "cohort/backends/cuda/fake/fake_driver.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -13,22 +15,15 @@
 #include <thread>
 #include <utility>
 
+#include "cohort/backends/cuda/fake/fake_card_state.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::cuda {
 namespace {
 
-constexpr std::align_val_t kAlignment{256};
 constexpr size_t kMultiprocessors = 2;
 constexpr size_t kSharedBytes = 227 * 1024;  // as much as an H100 has
-
-void* NewMemory(size_t bytes) {
-  void* data = ::operator new(bytes, kAlignment, std::nothrow);
-  if (data != nullptr) std::memset(data, kFakePoison, bytes);
-  return data;
-}
-void DeleteMemory(void* data) { ::operator delete(data, kAlignment); }
 
 // Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
 bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
@@ -74,28 +69,6 @@ struct FakeDriver::Event {
   Mutex mu;
   std::shared_ptr<Marker> last COHORT_GUARDED_BY(mu);       // null: not recorded yet
   const void* captured_by COHORT_GUARDED_BY(mu) = nullptr;  // the stream whose capture has recorded it
-};
-
-struct FakeCardState {
-  mutable Mutex mu;
-  CondVar changed;
-  bool held COHORT_GUARDED_BY(mu) = false;
-  bool failed COHORT_GUARDED_BY(mu) = false;
-  bool has_context COHORT_GUARDED_BY(mu) = false;
-  CardFault fault COHORT_GUARDED_BY(mu) = CardFault::kOther;
-  int64_t work_left COHORT_GUARDED_BY(mu) = 0;
-  size_t used COHORT_GUARDED_BY(mu) = 0;
-  std::map<void*, size_t> blocks COHORT_GUARDED_BY(mu);
-  std::vector<std::shared_ptr<FakeDriver::Queue>> streams COHORT_GUARDED_BY(mu);
-
-  // Called by a stream before a piece of work. Waits while the card is held. Returns whether the work may run.
-  bool BeginWork(bool always) {
-    MutexLock lock(mu);
-    while (held) changed.Wait(mu);  // ends: whoever holds the card releases it
-    if (always) return true;
-    if (work_left > 0 && --work_left == 0) failed = true;
-    return !failed;
-  }
 };
 
 // One stream.
@@ -212,30 +185,12 @@ namespace {
 thread_local void* captured_stream = nullptr;
 }  // namespace
 
-FakeControl::FakeControl(int cards) {
-  for (int i = 0; i < cards; ++i) cards_.push_back(std::make_unique<FakeCardState>());
-}
-
-FakeControl::~FakeControl() {
-  for (const auto& card : cards_) {
-    MutexLock lock(card->mu);
-    for (const auto& [data, bytes] : card->blocks) DeleteMemory(data);
-  }
-}
-
-FakeCardState& FakeControl::State(int card) const {
-  if (card < 0 || static_cast<size_t>(card) >= cards_.size()) {
-    throw InternalError(StrCat("[fake driver] expected a card from 0 to ", cards_.size() - 1, "; got ", card));
-  }
-  return *cards_[static_cast<size_t>(card)];
-}
-
 FakeDriver::FakeDriver(const FakeDriverOptions& options)
     : options_(options), control_(options.cards), next_seed_(options.seed) {}
 
 FakeDriver::~FakeDriver() {
   MutexLock lock(mu_);
-  for (const auto& [data, bytes] : pinned_) DeleteMemory(data);
+  for (const auto& [data, bytes] : pinned_) DeleteFakeMemory(data);
 }
 
 void FakeDriver::CheckCard(int card) const {
@@ -257,7 +212,14 @@ void FakeDriver::NeedContext(int card, const char* call) {
     CardError(state.fault, call, card, "CUDA-capable device(s) is/are busy or unavailable (46, on the fake driver)")
         .ThrowIfError();
   }
+  if (state.has_context) return;
+  Take(card, call);
   state.has_context = true;
+}
+
+void FakeDriver::Take(int card, const char* call) {
+  if (!control_.takings_.Fails()) return;
+  CardError(CardFault::kOutOfMemory, call, card, "out of memory (2, on the fake driver)").ThrowIfError();
 }
 
 void FakeDriver::RefuseInCapture(const char* call) {
@@ -291,29 +253,15 @@ size_t FakeDriver::FreeBytes(int card) {
   return options_.memory_bytes - control_.bytes_allocated(card);
 }
 
-bool FakeControl::has_context(int card) const {
-  const FakeCardState& state = State(card);
-  MutexLock lock(state.mu);
-  return state.has_context;
-}
-
-size_t FakeControl::bytes_allocated(int card) const {
-  const FakeCardState& state = State(card);
-  MutexLock lock(state.mu);
-  return state.used;
-}
-
 void* FakeDriver::Allocate(int card, size_t bytes) {
   RefuseInCapture("Allocate");
   NeedContext(card, "Allocate");
   CardState& state = State(card);
-  if (control_.allocations_left_ > 0 ? ComesToZero(control_.allocations_left_) : control_.failing_allocations_ > 0) {
-    --control_.failing_allocations_;
-    return nullptr;
-  }
+  const bool one_fails = control_.allocations_.Fails(), taking_fails = control_.takings_.Fails();
+  if (one_fails || taking_fails) return nullptr;
   MutexLock lock(state.mu);
   if (bytes > options_.memory_bytes - state.used) return nullptr;
-  void* data = NewMemory(bytes);
+  void* data = NewFakeMemory(bytes);
   if (data == nullptr) return nullptr;
   state.used += bytes;
   state.blocks[data] = bytes;
@@ -335,16 +283,19 @@ void FakeDriver::Free(int card, void* data) {
     throw InternalError("[fake driver] expected memory of the card to free; got another address");
   state.used -= found->second;
   state.blocks.erase(found);
-  DeleteMemory(data);
+  DeleteFakeMemory(data);
 }
 
 void* FakeDriver::AllocatePinned(int card, size_t bytes) {
   RefuseInCapture("AllocatePinned");
   NeedContext(card, "AllocatePinned");
-  if (control_.no_pinned_ || ComesToZero(control_.pinned_left_)) return nullptr;
-  void* data = NewMemory(bytes);
+  const bool taking_fails = control_.takings_.Fails();
+  if (taking_fails || control_.no_pinned_ || ComesToZero(control_.pinned_left_)) return nullptr;
+  void* data = NewFakeMemory(bytes);
+  if (data == nullptr) return nullptr;
+  ++control_.pinned_;
   MutexLock lock(mu_);
-  if (data != nullptr) pinned_[data] = bytes;
+  pinned_[data] = bytes;
   return data;
 }
 
@@ -353,11 +304,14 @@ void FakeDriver::FreePinned(int, void* data) {
   MutexLock lock(mu_);
   if (pinned_.erase(data) == 0)
     throw InternalError("[fake driver] expected pinned memory to free; got another address");
-  DeleteMemory(data);
+  --control_.pinned_;
+  DeleteFakeMemory(data);
 }
 
 StreamHandle FakeDriver::MakeStream(int card, const std::string& name) {
+  RefuseInCapture("MakeStream");
   NeedContext(card, "MakeStream");
+  Take(card, "MakeStream");
   CardState& state = State(card);
   const auto queue = std::make_shared<Queue>(card, state, name, options_, next_seed_++);
   MutexLock lock(state.mu);
@@ -382,10 +336,15 @@ void FakeDriver::DestroyStream(int card, StreamHandle stream) {
 
 EventHandle FakeDriver::MakeEvent(int card, EventUse use) {
   NeedContext(card, "MakeEvent");
+  Take(card, "MakeEvent");
+  ++control_.events_;
   return {new Event{card, use, {}, {}, {}}, card};
 }
 
-void FakeDriver::DestroyEvent(int, EventHandle event) { delete static_cast<Event*>(event.native); }
+void FakeDriver::DestroyEvent(int, EventHandle event) {
+  --control_.events_;
+  delete static_cast<Event*>(event.native);
+}
 
 void FakeDriver::Record(EventHandle event, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
@@ -497,6 +456,27 @@ void FakeDriver::CheckHasCode(const KernelCode& code, int card) const {
       .ThrowIfError();
 }
 
+void FakeDriver::CheckIsLoaded(const KernelCode& code, Queue& queue) {
+  CardState& state = State(queue.card());
+  bool is_new = false;
+  {
+    MutexLock lock(state.mu);
+    is_new = state.loaded.count(code.host) == 0;
+    if (!queue.capturing()) state.loaded.insert(code.host);
+  }
+  if (is_new && queue.capturing()) RefuseInCapture("the first launch of a kernel, which loads its module");
+}
+
+const void* FakeDriver::LoadKernel(int card, const std::string& code, const char* name) {
+  RefuseInCapture("LoadKernel");
+  NeedContext(card, "LoadKernel");
+  Take(card, "LoadKernel");
+  void* const library = dlopen(code.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const function = library == nullptr ? nullptr : dlsym(library, name);
+  if (function == nullptr) throw InternalError(StrCat("[fake driver] cannot load the kernel ", name, ": ", dlerror()));
+  return function;
+}
+
 void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
                         StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
@@ -517,6 +497,7 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
   }
   CheckHasCode(code, queue->card());
   RefuseIfWanted(*queue);
+  CheckIsLoaded(code, *queue);
   ++control_.launches_;
   queue->set_has_kernels();
   {
@@ -524,7 +505,7 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
     ++control_.launches_by_name_[code.name];
   }
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
-  std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);
+  std::shared_ptr<void> copy(::operator new(bytes, kFakeAlignment), DeleteFakeMemory);
   std::memcpy(copy.get(), argument, bytes);
   queue->Add([host = code.host, size, copy = std::move(copy)] { host(copy.get(), size); });
 }
@@ -546,6 +527,8 @@ GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
     throw FailedPreconditionError(StrCat(
         "[cuda] operation failed due to a previous error during capture (901, on the fake driver): ", graph->invalid));
   }
+  Take(queue->card(), "EndCapture");
+  ++control_.graphs_;
   return {graph.release(), queue->card()};
 }
 
@@ -559,38 +542,9 @@ void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   });
 }
 
-void FakeDriver::DestroyGraph(GraphHandle graph) { delete static_cast<Graph*>(graph.native); }
-
-int64_t FakeControl::launches_of(const std::string& part) const {
-  MutexLock lock(mu_);
-  int64_t launches = 0;
-  for (const auto& [name, count] : launches_by_name_) launches += name.find(part) == std::string::npos ? 0 : count;
-  return launches;
-}
-
-void FakeControl::FailWork(int card, int64_t n) {
-  FakeCardState& state = State(card);
-  MutexLock lock(state.mu);
-  state.work_left = n;
-}
-
-void FakeControl::SetFault(int card, CardFault fault) {
-  FakeCardState& state = State(card);
-  MutexLock lock(state.mu);
-  state.fault = fault;
-}
-
-void FakeControl::Hold(int card) {
-  FakeCardState& state = State(card);
-  MutexLock lock(state.mu);
-  state.held = true;
-}
-
-void FakeControl::Release(int card) {
-  FakeCardState& state = State(card);
-  MutexLock lock(state.mu);
-  state.held = false;
-  state.changed.NotifyAll();
+void FakeDriver::DestroyGraph(GraphHandle graph) {
+  --control_.graphs_;
+  delete static_cast<Graph*>(graph.native);
 }
 
 }  // namespace cohort::cuda

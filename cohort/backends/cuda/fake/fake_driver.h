@@ -7,18 +7,15 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/fake/fake_control.h"
+#include "cohort/backends/cuda/fake/fake_memory.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::cuda {
-
-// The value of every byte of memory that nobody has written: floats are then NaN.
-inline constexpr unsigned char kFakePoison = 0xff;
 
 struct FakeDriverOptions {
   int cards = 1;
@@ -31,72 +28,8 @@ struct FakeDriverOptions {
   std::chrono::microseconds longest_delay{300};
 };
 
-struct FakeCardState;
-
 // Lets time pass on the clock of the stream whose work calls it, for timed events. No real time passes.
 void SpendFakeTime(double microseconds);
-
-// Faults and delays of the cards of a FakeDriver, and counts of what the driver was asked. The driver owns it.
-// Thread-safe.
-class FakeControl {
- public:
-  explicit FakeControl(int cards);
-  ~FakeControl();
-  // The n-th piece of work that runs on the card from now on fails, as a kernel does that uses a wrong address. 1: the
-  // next.
-  void FailWork(int card, int64_t n);
-  // The n-th call of Allocate (of all cards) from now on, and the calls after it, `times` in all, return null. 1: the
-  // next. The allocator asks up to twelve times before it gives up.
-  void FailAllocation(int64_t n, int64_t times = 1) {
-    failing_allocations_ = times;
-    allocations_left_ = n;
-  }
-  // The n-th call of AllocatePinned from now on returns null. 1: the next.
-  void FailPinnedAllocation(int64_t n) { pinned_left_ = n; }
-  // Makes all calls of AllocatePinned return null until it is called with false.
-  void FailAllPinnedAllocations(bool fail) { no_pinned_ = fail; }
-  // The n-th piece of work that is captured (on any stream) from now on is refused, and makes its capture invalid. 1:
-  // the next.
-  void FailCapture(int64_t n) { captures_left_ = n; }
-  // Makes calls fail from now on, until it is called with kOther: kOutOfMemory and kNotAvailable those that need a
-  // context of a card that has none, kNoCode launches.
-  void SetFault(int card, CardFault fault);
-  // Makes the streams of a card stand still until Release is called.
-  void Hold(int card);
-  void Release(int card);
-  // Return counts since the start: of kernels that were enqueued or captured, and of launches of graphs.
-  int64_t launches() const { return launches_; }
-  int64_t graph_launches() const { return graph_launches_; }
-  // Returns how many of the kernels had `part` in the name of their C++ type.
-  int64_t launches_of(const std::string& part) const;
-  // Return how many bytes copies to and from the host have had since the start, and how many of these copies were on a
-  // stream that also had kernels, so that they could not run beside kernels.
-  int64_t bytes_to_host() const { return bytes_to_host_; }
-  int64_t bytes_from_host() const { return bytes_from_host_; }
-  int64_t copies_between_kernels() const { return copies_between_kernels_; }
-  // Returns how many bytes Allocate has given and Free has not taken back.
-  size_t bytes_allocated(int card) const;
-  // Returns whether the card has a context, which the first call makes that needs one.
-  bool has_context(int card) const;
-
- private:
-  friend class FakeDriver;
-  FakeCardState& State(int card) const;
-
-  std::vector<std::unique_ptr<FakeCardState>> cards_;
-  std::atomic<int64_t> launches_{0};
-  std::atomic<int64_t> graph_launches_{0};
-  std::atomic<int64_t> bytes_to_host_{0};
-  std::atomic<int64_t> bytes_from_host_{0};
-  std::atomic<int64_t> copies_between_kernels_{0};
-  mutable Mutex mu_;
-  std::map<std::string, int64_t> launches_by_name_ COHORT_GUARDED_BY(mu_);
-  std::atomic<int64_t> allocations_left_{0};
-  std::atomic<int64_t> failing_allocations_{0};
-  std::atomic<int64_t> pinned_left_{0};
-  std::atomic<bool> no_pinned_{false};
-  std::atomic<int64_t> captures_left_{0};
-};
 
 // A test owns it, or lets it live as long as the process. All streams must be destroyed before it. Thread-safe.
 class FakeDriver final : public Driver {
@@ -107,7 +40,6 @@ class FakeDriver final : public Driver {
   int CardCount() override { return options_.cards; }
   CardInfo Card(int card) override;
   size_t FreeBytes(int card) override;
-  bool PoisonsFreedMemory() const override { return true; }
   void* Allocate(int card, size_t bytes) override;
   // Waits until all streams of the card have run their work, as cudaFree does.
   void Free(int card, void* data) override;
@@ -128,6 +60,9 @@ class FakeDriver final : public Driver {
   void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) override;
   void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
               StreamHandle stream) override;
+  // `code` is the path of a shared library, which stays open as long as the process. Returns its function `name`, which
+  // is KernelCode::host. LoadsKernels is false, because nobody but the compiler of tests makes such libraries.
+  const void* LoadKernel(int card, const std::string& code, const char* name) override;
   void BeginCapture(StreamHandle stream) override;
   GraphHandle EndCapture(StreamHandle stream) override;
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override;
@@ -137,6 +72,7 @@ class FakeDriver final : public Driver {
   FakeControl& control() { return control_; }
 
  private:
+  bool PoisonsFreedMemory() const override { return true; }
   using CardState = FakeCardState;
   struct Marker;
   struct Event;
@@ -149,6 +85,10 @@ class FakeDriver final : public Driver {
   void CheckCard(int card) const;
   // Does the same, and makes the card's context if there is none. Throws if that is not possible.
   void NeedContext(int card, const char* call);
+  // Counts a call that takes memory. Throws ResourceExhaustedError if FailTaking wants it to fail.
+  void Take(int card, const char* call);
+  // Notes that the card has the kernel's module. During a capture, a kernel that the card does not have is refused.
+  void CheckIsLoaded(const KernelCode& code, Queue& queue);
   void CheckHasCode(const KernelCode& code, int card) const;
   // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
   void RefuseIfWanted(Queue& queue);

@@ -1,6 +1,5 @@
 #include "cohort/backends/cuda/fake/host_compiler.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +47,7 @@ class Folder {
 bool HostCompiler::IsThere() { return access(COHORT_HOST_COMPILER, X_OK) == 0; }
 
 // Products and sums keep two roundings, as in the kernels of the build.
-KernelCode HostCompiler::Compile(Driver&, int, const std::string& source, const char* name) {
+KernelCode HostCompiler::Compile(Driver& driver, int card, const std::string& source, const char* name) {
   const Folder folder;
   const std::string text = folder.File("kernel.cc"), library = folder.File("kernel.so");
   std::ofstream(text) << source;
@@ -59,11 +58,9 @@ KernelCode HostCompiler::Compile(Driver&, int, const std::string& source, const 
   if (status != 0) {
     throw InternalError(StrCat("[host compiler] expected a text that compiles; got status ", status, ":\n", output));
   }
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* const function = handle == nullptr ? nullptr : dlsym(handle, StrCat(name, "_on_host").c_str());
-  if (function == nullptr) throw InternalError(StrCat("[host compiler] cannot use the library: ", dlerror()));
+  const void* const function = driver.LoadKernel(card, library, StrCat(name, "_on_host").c_str());
   ++compiled_;
-  return {name, nullptr, reinterpret_cast<void (*)(const void*, const LaunchSize&)>(function)};
+  return {name, nullptr, reinterpret_cast<void (*)(const void*, const LaunchSize&)>(const_cast<void*>(function))};
 }
 
 }  // namespace cohort::cuda

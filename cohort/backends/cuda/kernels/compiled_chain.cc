@@ -11,6 +11,7 @@
 #include "cohort/backends/cuda/dialect/pack.h"
 #include "cohort/backends/cuda/kernels/chain_source.h"
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
+#include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
@@ -26,20 +27,25 @@ class CompiledChains {
     return *chains;
   }
 
-  // Returns the kernel, or null if it cannot be compiled.
+  // Returns the kernel, or null if it cannot be compiled. While a step is recorded, nothing is compiled, because a card
+  // loads no code then.
   const KernelCode* Find(KernelCompiler& compiler, Driver& driver, int card, ElementType type, const ChainArgs& args) {
     MutexLock lock(mu_);
     if (failed_.count(&compiler) > 0) return nullptr;
-    const auto [at, is_new] = kernels_.try_emplace({&compiler, card, KeyOf(type, args)});
-    if (!is_new) return &at->second;
+    std::tuple<KernelCompiler*, int, std::string> key(&compiler, card, KeyOf(type, args));
+    if (const auto known = kernels_.find(key); known != kernels_.end()) return &known->second;
+    if (CudaRecording::Current() != nullptr) return nullptr;
     try {
-      at->second = compiler.Compile(driver, card, ChainSource(type, args), kChainKernel);
-      return &at->second;
+      const KernelCode code = compiler.Compile(driver, card, ChainSource(type, args), kChainKernel);
+      return &kernels_.emplace(std::move(key), code).first->second;
+    } catch (const ResourceExhaustedError& error) {
+      LogWarning("cuda", "a chain of elementwise ops goes without its kernel this time, which costs speed only: ",
+                 error.what());
+      return nullptr;
     } catch (const Error& error) {
       LogWarning("cuda",
                  "chains of elementwise ops go without kernels of their own, which costs speed only: ", error.what());
     }
-    kernels_.erase(at);
     failed_.insert(&compiler);
     return nullptr;
   }

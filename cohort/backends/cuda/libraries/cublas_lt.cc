@@ -89,6 +89,11 @@ Types TypesOf(const GemmSpec& s) {
   }
 }
 
+// Without memory a step fails as it does if a tensor finds none, and a later one may succeed.
+Code CodeOf(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_ALLOC_FAILED ? Code::kResourceExhausted : Code::kInternal;
+}
+
 cublasLtEpilogue_t EpilogueOf(GemmEnd end) {
   switch (end) {
     case GemmEnd::kBias: return CUBLASLT_EPILOGUE_BIAS;
@@ -181,8 +186,8 @@ class CublasLt final : public Blas {
  private:
   void Check(const char* call, const GemmSpec& spec, cublasStatus_t status) const COHORT_REQUIRES(mu_) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw InternalError(StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
-                               functions_->cublasLtGetStatusName(status), " for ", CallText(spec)));
+    ThrowError(CodeOf(status), StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
+                                      functions_->cublasLtGetStatusName(status), " for ", CallText(spec)));
   }
 
   void Open() COHORT_REQUIRES(mu_) {
@@ -200,8 +205,8 @@ class CublasLt final : public Blas {
     if (handle == nullptr) {
       const cublasStatus_t status = functions_->cublasLtCreate(&handle);
       if (status != CUBLAS_STATUS_SUCCESS) {
-        throw InternalError(StrCat("[cuda/libraries] expected cublasLtCreate to succeed on card ", card, "; got ",
-                                   functions_->cublasLtGetStatusName(status)));
+        ThrowError(CodeOf(status), StrCat("[cuda/libraries] expected cublasLtCreate to succeed on card ", card,
+                                          "; got ", functions_->cublasLtGetStatusName(status)));
       }
     }
     return handle;

@@ -115,6 +115,15 @@ Number NumberOf(const Algorithm& algorithm) {
 }
 cudnnMathType_t MathTypeOf(const Algorithm& algorithm) { return static_cast<cudnnMathType_t>(algorithm.words[1]); }
 
+// Without memory a step fails as it does if a tensor finds none, and a later one may succeed.
+Code CodeOf(cudnnStatus_t status) {
+  switch (status) {
+    case CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED:
+    case CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED: return Code::kResourceExhausted;
+    default: return Code::kInternal;
+  }
+}
+
 class Cudnn final : public Dnn {
  public:
   LibraryName Name() override {
@@ -178,8 +187,8 @@ class Cudnn final : public Dnn {
   void Check(const char* call, cudnnStatus_t status, ConvolutionPart part, const DnnConvolution& convolution) const
       COHORT_REQUIRES(mu_) {
     if (status == CUDNN_STATUS_SUCCESS) return;
-    throw InternalError(StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
-                               functions_->cudnnGetErrorString(status), " for ", CallText(part, convolution)));
+    ThrowError(CodeOf(status), StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
+                                      functions_->cudnnGetErrorString(status), " for ", CallText(part, convolution)));
   }
 
   void Open() COHORT_REQUIRES(mu_) {
@@ -197,8 +206,8 @@ class Cudnn final : public Dnn {
     if (handle == nullptr) {
       const cudnnStatus_t status = functions_->cudnnCreate(&handle);
       if (status != CUDNN_STATUS_SUCCESS) {
-        throw InternalError(StrCat("[cuda/libraries] expected cudnnCreate to succeed on card ", card, "; got ",
-                                   functions_->cudnnGetErrorString(status)));
+        ThrowError(CodeOf(status), StrCat("[cuda/libraries] expected cudnnCreate to succeed on card ", card, "; got ",
+                                          functions_->cudnnGetErrorString(status)));
       }
     }
     return handle;

@@ -1,0 +1,126 @@
+// Calls of libraries that fail in a training: while a step is launched, while it is recorded, and behind its launch.
+#include <deque>
+
+#include "cohort/backends/cuda/fake/cards_of_test.h"
+#include "cohort/backends/cuda/libraries/kernel_compiler.h"
+#include "cohort/backends/cuda/testing/network.h"
+#include "cohort/backends/cuda/testing/recording_fixture.h"
+#include "cohort/core/testing/throws.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class LibraryFaultsTest : public RecordingTest {
+ protected:
+  ~LibraryFaultsTest() override { cards_.End(); }
+  static SessionConfig OneCard() {
+    SessionConfig config = Config();
+    config.device_count[CudaBackend::Get().type()] = 1;
+    return config;
+  }
+  template <typename Work>
+  static Status StatusOf(const Work& work) {
+    try {
+      work();
+    } catch (...) {
+      return Status::FromCurrentException();
+    }
+    return {};
+  }
+  CardsOfTest cards_;
+};
+
+// No update comes before the first product of a step, so the failed step has changed nothing.
+TEST_F(LibraryFaultsTest, AProductThatFailsIsNamedAndTheNextStepWorks) {
+  std::vector<Tensor> losses[2];
+  for (const bool fails : {false, true}) {
+    Network network(Rule::kDescent, OneCard());
+    network.Initialize();
+    for (const Code code : {Code::kInternal, Code::kUnimplemented, Code::kResourceExhausted}) {
+      const int64_t rows = 4 + static_cast<int64_t>(losses[fails].size());  // each step is the first of its shape
+      if (fails) {
+        cards_.blas().algorithms().FailCall(1, code);
+        const Status status = StatusOf([&] { network.Train(rows, 1); });
+        EXPECT_EQ(status.code(), code);
+        EXPECT_THAT(std::string(status.message()),
+                    AllOf(HasSubstr("STATUS_OF_TEST"), HasSubstr("MatMul"), HasSubstr("GPU:0")));
+      }
+      losses[fails].push_back(network.Train(rows, 1).Clone());
+    }
+  }
+  ExpectSame(losses[1], losses[0]);
+}
+
+// A call that fails while a step is recorded: the step is launched. If the reason may pass, a later step is recorded.
+TEST_F(LibraryFaultsTest, AProductThatFailsInACaptureLetsTheStepBeLaunched) {
+  for (const Code code : {Code::kInternal, Code::kUnimplemented, Code::kResourceExhausted}) {
+    std::vector<Tensor> losses[2];
+    for (const bool fails : {false, true}) {
+      Network network(Rule::kDescent, OneCard());
+      network.Initialize();
+      const int64_t before = cards_.control().graph_launches();
+      ::testing::internal::CaptureStderr();
+      for (int i = 0; i < 4; ++i) {
+        if (fails && i == 1) cards_.blas().algorithms().FailCall(2, code);
+        losses[fails].push_back(network.Train(5, i).Clone());
+      }
+      const std::string log = ::testing::internal::GetCapturedStderr();
+      const int64_t graphs = cards_.control().graph_launches() - before;
+      const bool may_pass = code == Code::kResourceExhausted;
+      EXPECT_EQ(graphs, !fails ? 3 : may_pass ? 2 : 0);
+      const size_t line = log.find("are not recorded, because this failed: [fake library]");
+      EXPECT_EQ(line != std::string::npos, fails && !may_pass) << log;
+      EXPECT_TRUE(line == std::string::npos || log.find("are not recorded", line + 1) == std::string::npos) << log;
+    }
+    ExpectSame(losses[1], losses[0]);
+  }
+}
+
+// What a library has enqueued fails when it runs.
+TEST_F(LibraryFaultsTest, WorkThatFailsInAGraphIsTheErrorOfTheStepAndOfAllLaterOnes) {
+  Network network(Rule::kDescent, OneCard());
+  network.Initialize();
+  for (int i = 0; i < 3; ++i) network.Train(5, i);
+  const int64_t before = cards_.control().graph_launches();
+  cards_.control().FailWork(0, 4);  // behind the copies of three feeds
+  EXPECT_THAT(MessageOf<InternalError>([&] { network.Train(5, 3); }), HasSubstr("illegal memory access"));
+  EXPECT_EQ(cards_.control().graph_launches(), before + 1);
+  EXPECT_THAT(MessageOf<InternalError>([&] { network.Train(5, 4); }), HasSubstr("illegal memory access"));
+}
+
+// A compiler whose first kernel finds no memory on the card. It loads the others.
+class PoorCompiler final : public KernelCompiler {
+ public:
+  KernelCode Compile(Driver& driver, int card, const std::string&, const char* name) override {
+    if (++calls_ == 1) throw ResourceExhaustedError("[test] no memory for the kernel");
+    driver.LoadKernel(card, "", name);
+    return {};
+  }
+  int calls() const { return calls_; }
+
+ private:
+  std::atomic<int> calls_{0};
+};
+
+// Code is loaded in a step that is launched, and never while one is recorded.
+TEST_F(LibraryFaultsTest, AKernelThatWasNotLoadedIsNotLoadedInACapture) {
+  auto& compiler = *new PoorCompiler;  // the process keeps what it knows of it
+  InstallKernelCompiler(&compiler);
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1}, "x");
+  const Output y = ops::Relu(x * x + 1.0f);
+  Session session(g, "", OneCard());
+  const Tensor value = Tensor::Zeros(DType::kFloat32, Shape{1 << 16});
+  const int64_t before = cards_.control().graph_launches();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(session.Run({{x, value}}, {y})[0].data<float>()[i], 1);
+  EXPECT_EQ(cards_.control().graph_launches() - before, 2);
+  EXPECT_EQ(compiler.calls(), 1);
+  InstallKernelCompiler(nullptr);
+}
+
+}  // namespace
+}  // namespace cohort::cuda

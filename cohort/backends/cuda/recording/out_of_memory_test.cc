@@ -1,0 +1,107 @@
+// A training during which any call finds no memory: of a card, of pinned memory, for a context, a stream, an event or a
+// graph. It goes on without, or fails with an error that says so; afterwards all is as if nothing had happened.
+#include <deque>
+
+#include "cohort/backends/cuda/fake/cards_of_test.h"
+#include "cohort/backends/cuda/testing/network.h"
+#include "cohort/backends/cuda/testing/recording_fixture.h"
+
+namespace cohort::cuda {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 4;  // launched, recorded, and two more from the graph
+constexpr int64_t kForEver = int64_t{1} << 40;
+constexpr int64_t kMostCalls = 500;  // more than a training makes
+
+class OutOfMemoryTest : public RecordingTest {
+ protected:
+  static SessionConfig OneCard() {
+    SessionConfig config = Config();
+    config.device_count[CudaBackend::Get().type()] = 1;
+    return config;
+  }
+  // Initializes the variables and trains. `step` is called with each piece of work.
+  template <typename Step>
+  static void Train(Network& network, std::vector<Tensor>* results, const Step& step) {
+    step([&] { network.Initialize(); });
+    for (int i = 0; i < kSteps; ++i) step([&] { results->push_back(network.Train(5, i)); });
+    step([&] {
+      for (Tensor& value : network.Values()) results->push_back(std::move(value));
+    });
+  }
+  std::vector<Tensor> Reference() {
+    CardsOfTest& cards = cards_.emplace_back();
+    std::vector<Tensor> results;
+    {
+      Network network(Rule::kAdam, OneCard());
+      Train(network, &results, [](const auto& work) { work(); });
+    }
+    for (Tensor& value : results) value = value.Clone();  // fetched values lie in pinned memory
+    EXPECT_EQ(cards.control().graph_launches(), kSteps - 1);
+    EXPECT_EQ(cards.control().live(), FakeLive());
+    cards.End();
+    return results;
+  }
+  // Trains on cards of which the call `n`, and `times` - 1 calls behind it, find no memory. After the first error there
+  // is memory again. Returns whether the call was made.
+  bool TrainWithout(int64_t n, int64_t times, const std::vector<Tensor>& expected) {
+    CardsOfTest& cards = cards_.emplace_back();
+    FakeControl& control = cards.control();
+    {
+      Network network(Rule::kAdam, OneCard());
+      std::vector<Tensor> results;
+      bool failed = false;
+      control.FailTaking(n, times);
+      Train(network, &results, [&](const auto& work) {
+        if (failed) return;
+        try {
+          work();
+        } catch (const ResourceExhaustedError& error) {
+          failed = true;
+          ++errors_;
+          EXPECT_THAT(error.what(), AnyOf(HasSubstr("[cuda] "), HasSubstr("[cuda memory] ")));
+        }
+      });
+      control.FailTaking(0);
+      if (!failed) ExpectSame(results, expected);
+      results.clear();
+      Train(network, &results, [](const auto& work) { work(); });
+      ExpectSame(results, expected);
+    }
+    EXPECT_EQ(control.live(), FakeLive());
+    const bool was_made = control.takings() >= n;
+    cards.End();
+    return was_made;
+  }
+
+  int errors_ = 0;
+
+ private:
+  std::deque<CardsOfTest> cards_;
+};
+
+TEST_F(OutOfMemoryTest, AnyCallMayFindNoMemoryOnce) {
+  const std::vector<Tensor> expected = Reference();
+  int64_t n = 1;
+  while (n < kMostCalls && TrainWithout(n, 1, expected) && !HasFailure()) ++n;
+  EXPECT_FALSE(HasFailure()) << "call " << n;
+  EXPECT_GT(n, 20);
+  EXPECT_LT(n, kMostCalls);
+  EXPECT_GT(errors_, 5);
+}
+
+TEST_F(OutOfMemoryTest, FromAnyCallOnThereMayBeNoMemoryForATime) {
+  const std::vector<Tensor> expected = Reference();
+  int64_t n = 1;
+  while (n < kMostCalls && TrainWithout(n, kForEver, expected) && !HasFailure()) ++n;
+  EXPECT_FALSE(HasFailure()) << "call " << n;
+  EXPECT_GT(n, 20);
+  EXPECT_LT(n, kMostCalls);
+  EXPECT_GT(errors_, 10);
+}
+
+}  // namespace
+}  // namespace cohort::cuda
