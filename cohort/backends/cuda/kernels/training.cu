@@ -7,6 +7,8 @@ namespace cohort::cuda {
 namespace {
 
 constexpr int64_t kOfBlock = 1024;
+// The table of a launch is as long as kMostUpdates updates, or as this many if there are no more.
+constexpr int kFewUpdates = 40;
 
 template <template <typename> class Rule, typename T, int kMost>
 struct DenseUpdates {
@@ -71,7 +73,8 @@ void LaunchDenseUpdates(Driver& driver, StreamHandle stream, OptimizerRule rule,
       if (count == 1) return LaunchSome<Rule, T, 1>(driver, stream, shared, updates, 1);
       for (int first = 0; first < count; first += kMostUpdates) {
         const int some = count - first < kMostUpdates ? count - first : kMostUpdates;
-        LaunchSome<Rule, T, kMostUpdates>(driver, stream, shared, updates + first, some);
+        const auto launch = some <= kFewUpdates ? LaunchSome<Rule, T, kFewUpdates> : LaunchSome<Rule, T, kMostUpdates>;
+        launch(driver, stream, shared, updates + first, some);
       }
     });
   });

@@ -28,7 +28,7 @@ enum class OptimizerRule : uint8_t {
 inline constexpr int kMostRuleVariables = 4;
 inline constexpr int kMostRuleScalars = 6;
 // How many variables, each with its slots, one launch updates.
-inline constexpr int kMostUpdates = 40;
+inline constexpr int kMostUpdates = 256;
 
 // What all updates of a launch share. `scalars` are single elements in device memory, of the type of the variables.
 // `error` is the error word of the step, or null: if it is not 0, the variables keep their values.

@@ -135,8 +135,10 @@ TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
     update.n = static_cast<int64_t>(values.back().size());
     updates.push_back(update);
   }
+  const int64_t before = driver.control().launches();
   LaunchDenseUpdates(driver, stream, OptimizerRule::kGradientDescent, ElementType::kFloat32, shared, updates.data(),
                      kCount);
+  EXPECT_EQ(driver.control().launches() - before, 3);
   for (int i = 0; i < kCount; ++i) {
     if (bytes(i) > 0) {
       driver.CopyAsync(values[static_cast<size_t>(i)].data(), updates[static_cast<size_t>(i)].outs[0], bytes(i),

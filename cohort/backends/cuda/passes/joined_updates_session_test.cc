@@ -127,16 +127,20 @@ TEST_F(JoinedUpdatesTest, GiveTheBitsOfSingleUpdatesInFewerLaunches) {
   }
 }
 
-TEST_F(JoinedUpdatesTest, ManyVariablesTakeSeveralLaunches) {
-  constexpr int kCount = 2 * kMostUpdates + 3;
-  const std::vector<std::pair<DType, Shape>> variables(kCount, {DType::kFloat32, Shape{7}});
-  int64_t of_joined = 0, of_single = 0;
-  const std::string joined =
-      Updates("ResourceApplyMomentum", false, false, variables).Run(*driver_, &of_joined, Config());
-  const std::string single =
-      Updates("ResourceApplyMomentum", false, true, variables).Run(*driver_, &of_single, Config());
-  EXPECT_TRUE(joined == single);
-  EXPECT_EQ(of_single - of_joined, kCount - 3);
+// Numbers of variables, up to and above what one launch takes, and what their updates launch.
+TEST_F(JoinedUpdatesTest, TakeAnotherLaunchOnlyAboveItsLimit) {
+  const std::pair<int, int> cases[] = {
+      {40, 1}, {43, 1}, {kMostUpdates, 1}, {kMostUpdates + 1, 2}, {2 * kMostUpdates + 43, 3}};
+  for (const auto& [count, launches] : cases) {
+    const std::vector<std::pair<DType, Shape>> variables(static_cast<size_t>(count), {DType::kFloat32, Shape{7}});
+    int64_t of_joined = 0, of_single = 0;
+    const std::string joined =
+        Updates("ResourceApplyMomentum", false, false, variables).Run(*driver_, &of_joined, Config());
+    const std::string single =
+        Updates("ResourceApplyMomentum", false, true, variables).Run(*driver_, &of_single, Config());
+    EXPECT_TRUE(joined == single) << count;
+    EXPECT_EQ(of_single - of_joined, count - launches) << count;
+  }
 }
 
 // Three variables of three elements, which start as 1, 1, 1. `gradients` are Placeholders.
