@@ -475,9 +475,7 @@ void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direct
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
-  if (direction == Copy::kToHost) control_.bytes_to_host_ += static_cast<int64_t>(bytes);
-  if (direction == Copy::kFromHost) control_.bytes_from_host_ += static_cast<int64_t>(bytes);
-  if (direction != Copy::kOnDevice && queue->has_kernels()) ++control_.copies_between_kernels_;
+  control_.CountCopy(direction, bytes, queue->has_kernels());
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
@@ -517,12 +515,8 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
   }
   CheckHasCode(code, queue->card());
   RefuseIfWanted(*queue);
-  ++control_.launches_;
+  control_.CountLaunch(code);
   queue->set_has_kernels();
-  {
-    MutexLock lock(control_.mu_);
-    ++control_.launches_by_name_[code.name];
-  }
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kAlignment), DeleteMemory);
   std::memcpy(copy.get(), argument, bytes);
@@ -552,7 +546,7 @@ GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
 void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
-  ++control_.graph_launches_;
+  control_.CountGraphLaunch();
   // The pieces of work are copied, so that the graph can be destroyed while it runs, as on a card.
   queue->Add([pieces = static_cast<Graph*>(graph.native)->work] {
     for (const auto& work : pieces) work();
@@ -560,13 +554,6 @@ void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
 }
 
 void FakeDriver::DestroyGraph(GraphHandle graph) { delete static_cast<Graph*>(graph.native); }
-
-int64_t FakeControl::launches_of(const std::string& part) const {
-  MutexLock lock(mu_);
-  int64_t launches = 0;
-  for (const auto& [name, count] : launches_by_name_) launches += name.find(part) == std::string::npos ? 0 : count;
-  return launches;
-}
 
 void FakeControl::FailWork(int card, int64_t n) {
   FakeCardState& state = State(card);

@@ -14,7 +14,7 @@ namespace cohort::cuda {
 namespace {
 
 TEST(OnHostTest, EachOpOfTheCpuRunsOnGpus) {
-  RegisterFakeCuda();
+  RegisterGpusForTests();
   const KernelRegistry& registry = KernelRegistry::Global();
   // A pass of the CPU's backend makes these nodes, for an order of images that only the CPU has.
   const std::vector<std::string> kOfCpu = {"_FromBlocked", "_ToBlocked"};
