@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cohort/core/str_cat.h"
+#include "cohort/core/str_split.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::cuda {
@@ -443,6 +444,21 @@ Status FakeDriver::IsReached(EventHandle event, bool* reached) {
     return Status::FromCurrentException();
   }
   return {};
+}
+
+int FakeDriver::CardCount() {
+  std::call_once(counted_, [this] {
+    visible_cards_ = options_.cards;
+    const std::optional<std::string> visible = VisibleDevices();
+    if (!options_.heeds_visible_devices || !visible) return;
+    visible_cards_ = 0;
+    for (const std::string& entry : StrSplit(*visible, ',')) {  // up to the first that is no card
+      const bool is_card = entry.size() == 1 && entry[0] >= '0' && entry[0] < '0' + options_.cards;
+      if (!is_card) return;
+      ++visible_cards_;
+    }
+  });
+  return visible_cards_;
 }
 
 Status FakeDriver::Synchronize(EventHandle event) {
