@@ -47,7 +47,7 @@ TEST_F(TlsGroupTest, GlooNeedsAPermissionBecauseItDoesNotEncrypt) {
 }
 
 TEST_F(TlsGroupTest, NcclNeedsAPermissionAndAutoDoesWithoutIt) {
-  if (cuda::TestsRunOnCard()) GTEST_SKIP() << "the hosts of this test are not real, so NCCL refuses their cards";
+  COHORT_NEEDS_FAKE("the hosts are not real, so NCCL refuses their cards");
   const testing::Layout gpus = {"grpc", 2, 1, Algorithm::kAuto, 1, "GPU"};
   TestCluster cluster(gpus);
   const int ids = cuda::InstalledFakeNccl().ids();

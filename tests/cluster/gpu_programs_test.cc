@@ -1,13 +1,18 @@
-// Runs the programs of guide 004, and fashion_mnist under each strategy, on fake cards (fake_cards.cc): which devices
-// they find, use and name, with two cards and with one.
+// Runs the programs of guide 004, fashion_mnist under each strategy, `cohort devices` and the demo on fake cards
+// (fake_cards.cc): which devices they find, use and name, with two cards and with one. If COHORT_TEST_CARD is 1
+// (./dev test gpu), the programs use the machine's cards, and tests that need more cards are skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cuda/fake/needs_fake.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/example_output.h"
 #include "tests/cluster/guide_fixture.h"
 #include "tests/cluster/launched_program.h"
@@ -22,22 +27,69 @@ using ::testing::Not;
 // Two short epochs.
 const Words kShort = {"--epochs=2", "--steps_per_epoch=2", "--batch_size=4", "--max_images=32", "--threads=1"};
 
-std::unique_ptr<LaunchedProgram> Start(const Words& command, const Words& flags, const char* cards) {
-  Words words = command;
-  words.insert(words.end(), flags.begin(), flags.end());
-  return std::make_unique<LaunchedProgram>(words, [cards] {
-    setenv("COHORT_FAKE_CARDS", cards, 1);
-    for (const char* name : {"TF_CONFIG", "COHORT_DATA_DIR", "CUDA_VISIBLE_DEVICES"}) unsetenv(name);
-  });
+// Returns the path of the program, which is in the folder of this test: the one with fake cards, or the real one.
+std::string Program(const std::string& name) {
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return folder / (cuda::TestsRunOnCard() ? name : name + "_on_fake_cards");
 }
+
+// Gives a program only the first `cards` cards: of fake ones, or of the machine.
+Words CardVariables(int cards) {
+  if (!cuda::TestsRunOnCard()) return {"COHORT_FAKE_CARDS=" + std::to_string(cards)};
+  std::string visible;
+  for (int i = 0; i < cards; ++i) visible += (i == 0 ? "" : ",") + std::to_string(i);
+  return {"CUDA_VISIBLE_DEVICES=" + visible};
+}
+
+std::unique_ptr<LaunchedProgram> Start(const Words& command, const Words& flags, int cards) {
+  Words words = {"/usr/bin/env"};
+  for (const char* name : {"TF_CONFIG", "COHORT_BUILD_DIR", "COHORT_DATA_DIR", "CUDA_VISIBLE_DEVICES"})
+    words.insert(words.end(), {"-u", name});
+  for (const Words& more : {CardVariables(cards), command, flags}) words.insert(words.end(), more.begin(), more.end());
+  return std::make_unique<LaunchedProgram>(words);
+}
+
+// Returns the names of the machine's cards, or of two fake ones. Throws if there are none.
+const Words& Cards() {
+  static const Words cards = [] {
+    if (!cuda::TestsRunOnCard()) return Words{"Fake Card", "Fake Card"};
+    LaunchedProgram devices({Program("cohort"), "devices"});
+    devices.Wait();
+    Words names;
+    for (const std::string& line : LinesWith(devices.out(), "/physical_device:GPU:")) {
+      const size_t begin = line.find(": ") + 2;
+      names.push_back(line.substr(begin, line.find(',') - begin));
+    }
+    if (names.empty()) {
+      throw std::runtime_error("expected a card, because COHORT_TEST_CARD is 1; got only " + devices.out() +
+                               devices.err());
+    }
+    return names;
+  }();
+  return cards;
+}
+
+// The first statement of a test of programs that have this many cards.
+#define NEEDS_CARDS(count) \
+  if (Cards().size() < (count)) GTEST_SKIP() << "the machine has " << Cards().size() << " card, and not " << (count)
+
+// Returns "/device:GPU:0 (its name)". The programs print no names if the cards have different ones.
+std::string Gpu(int number, int cards) {
+  const std::string device = "/device:GPU:" + std::to_string(number);
+  return cards == 2 && Cards()[0] != Cards()[1] ? device : device + " (" + Cards()[0] + ")";
+}
+std::string BothGpus(int cards) { return "2 replicas on " + Gpu(0, cards) + " and " + Gpu(1, cards); }
+
+// Reads a file of the sources.
+std::string SourceText(const std::string& path) { return FileText(std::string(SOURCE_FOLDER) + "/" + path); }
 
 class Guide004OnGpusTest : public ::testing::Test {
  protected:
   // Runs one of the guide's programs and expects this exit code.
-  void Run(const std::string& program, const Words& flags, const char* cards, int exit_code) {
+  void Run(const std::string& program, const Words& flags, int cards, int exit_code) {
     Words all = kShort;
     all.insert(all.end(), flags.begin(), flags.end());
-    const auto run = Start({GUIDE_004_FASHION_MNIST_ON_FAKE_CARDS_PROGRAM, "--program=" + program}, all, cards);
+    const auto run = Start({Program("guide_004_fashion_mnist"), "--program=" + program}, all, cards);
     EXPECT_EQ(run->Wait(), exit_code) << run->out() << run->err();
     out_ = run->out();
     err_ = run->err();
@@ -47,7 +99,8 @@ class Guide004OnGpusTest : public ::testing::Test {
 
 // The guide: list_physical_devices, set_visible_devices(gpus[1]), set_memory_growth for each, list_logical_devices.
 TEST_F(Guide004OnGpusTest, BaselineUsesTheSecondCard) {
-  Run("baseline", {"--visible_gpu=1"}, "2", 0);
+  NEEDS_CARDS(2u);
+  Run("baseline", {"--visible_gpu=1"}, 2, 0);
   EXPECT_THAT(out_, HasSubstr("the num of gpu 2\nthe num of logical gpu 1\n"));
   EXPECT_THAT(out_, AllOf(HasSubstr("Total params: 2,887,306"), HasSubstr("Epoch 2/2"), HasSubstr("accuracy: ")));
   EXPECT_THAT(err_, AllOf(HasSubstr("Created device /device:GPU:0"), HasSubstr("physical GPU (device: 1, name: "),
@@ -55,44 +108,57 @@ TEST_F(Guide004OnGpusTest, BaselineUsesTheSecondCard) {
 }
 
 TEST_F(Guide004OnGpusTest, WithOneCardTheSecondOneIsAnErrorThatListsTheDevices) {
-  Run("baseline", {"--visible_gpu=1"}, "1", 1);
+  NEEDS_CARDS(1u);
+  Run("baseline", {"--visible_gpu=1"}, 1, 1);
   EXPECT_THAT(err_, AllOf(HasSubstr("InvalidArgument"), HasSubstr("got 1; this machine has /physical_device:GPU:0")));
 }
 
 TEST_F(Guide004OnGpusTest, WithOneCardTheBaselineTrainsOnIt) {
-  Run("baseline", {}, "1", 0);
+  NEEDS_CARDS(1u);
+  Run("baseline", {}, 1, 0);
   EXPECT_THAT(out_, AllOf(HasSubstr("the num of gpu 1\nthe num of logical gpu 1\n"), HasSubstr("Epoch 2/2")));
   EXPECT_THAT(err_, HasSubstr("physical GPU (device: 0, name: "));
 }
 
 TEST_F(Guide004OnGpusTest, TwoCardsOfOneMachineAreMirrored) {
-  Run("single_machine_multi_gpu", {}, "2", 0);
+  NEEDS_CARDS(2u);
+  Run("single_machine_multi_gpu", {}, 2, 0);
   EXPECT_THAT(out_, AllOf(HasSubstr("the num of gpu 2\nthe num of logical gpu 2\n"), HasSubstr("Epoch 2/2")));
   EXPECT_THAT(err_, HasSubstr("Using MirroredStrategy with devices ('/device:GPU:0', '/device:GPU:1')"));
 }
 
 TEST_F(Guide004OnGpusTest, SettingsAfterTheStrategyAreTheGuidesErrors) {
-  Run("baseline", {"--too_late=visible"}, "2", 1);
+  NEEDS_CARDS(2u);
+  Run("baseline", {"--too_late=visible"}, 2, 1);
   EXPECT_THAT(err_, HasSubstr("Visible devices cannot be modified after being initialized"));
 }
 
-// Two machines with a GPU each.
+// Two machines with two GPUs each, of which the guide uses the first. The commands are those that the README shows, and
+// `python` is the function that it defines.
 class Guide004MachinesWithGpusTest : public GuideTest {
  protected:
   Guide004MachinesWithGpusTest() : GuideTest({"172.17.0.2", "172.17.0.3"}) {}
-  LaunchedProgram& StartWorker(const std::string& host, const std::string& program, const Words& flags = kShort) {
+  void SetUp() override {
+    COHORT_NEEDS_FAKE("the machines are networks of this one, so NCCL refuses their cards");
+    GuideTest::SetUp();
+  }
+  LaunchedProgram& StartWorker(int index, const Words& flags = kShort) {
+    const std::string readme = SourceText("examples/guides/004_fashion_mnist/README.md");
+    const Words functions = LinesWith(readme, "python() {"), commands = LinesWith(readme, "python two_machine_worker");
+    EXPECT_EQ(functions.size(), 1u) << "the README defines python";
+    EXPECT_GE(commands.size(), 2u) << "the README has a command for each machine";
     std::string command =
-        std::string("exec ") + GUIDE_004_FASHION_MNIST_ON_FAKE_CARDS_PROGRAM + " --program=" + program;
+        PythonIs(functions.at(0), "build/release/bin/guide_004_fashion_mnist", Program("guide_004_fashion_mnist")) +
+        commands.at(static_cast<size_t>(index));
     for (const std::string& flag : flags) command += " " + flag;
     Words variables = insecure_;
-    variables.push_back("COHORT_FAKE_CARDS=1");
-    return Type(host, command, variables);
+    variables.push_back("COHORT_FAKE_CARDS=2");  // the programs of the guide take the first
+    return Type(index == 0 ? "172.17.0.2" : "172.17.0.3", command, variables);
   }
 };
 
 TEST_F(Guide004MachinesWithGpusTest, TwoMachinesTrainTogether) {
-  LaunchedProgram* const workers[] = {&StartWorker("172.17.0.2", "two_machine_worker01"),
-                                      &StartWorker("172.17.0.3", "two_machine_worker02")};
+  LaunchedProgram* const workers[] = {&StartWorker(0), &StartWorker(1)};
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(workers[i]->Wait(), 0) << Output();
     EXPECT_THAT(workers[i]->err(),
@@ -107,8 +173,7 @@ TEST_F(Guide004MachinesWithGpusTest, TwoMachinesTrainTogether) {
 TEST_F(Guide004MachinesWithGpusTest, AWorkerThatIsKilledInACollectiveIsNamedByTheOther) {
   const Words for_ever = {"--epochs=1000000", "--steps_per_epoch=2", "--batch_size=4", "--max_images=32",
                           "--threads=1"};
-  LaunchedProgram* const workers[] = {&StartWorker("172.17.0.2", "two_machine_worker01", for_ever),
-                                      &StartWorker("172.17.0.3", "two_machine_worker02", for_ever)};
+  LaunchedProgram* const workers[] = {&StartWorker(0, for_ever), &StartWorker(1, for_ever)};
   for (LaunchedProgram* worker : workers) ASSERT_TRUE(worker->WaitForText("Epoch 2/")) << Output();
   workers[1]->Signal(SIGKILL);
   EXPECT_EQ(workers[1]->Wait(), 128 + SIGKILL);
@@ -116,56 +181,100 @@ TEST_F(Guide004MachinesWithGpusTest, AWorkerThatIsKilledInACollectiveIsNamedByTh
   EXPECT_THAT(workers[0]->err(), HasSubstr("/job:worker/replica:0/task:1"));
 }
 
-TEST(DevicesCommandTest, ListsTheDevicesOfTheMachine) {
-  const auto run = Start({COHORT_PROGRAM, "devices"}, {}, "2");  // this program has no fake cards
+TEST(DevicesCommandTest, ListsTheCardsWithTheirNames) {
+  NEEDS_CARDS(1u);
+  const auto run = Start({Program("cohort"), "devices"}, {}, 1);
   EXPECT_EQ(run->Wait(), 0) << run->err();
-  EXPECT_EQ(run->out().rfind("/physical_device:CPU:0\n", 0), 0u) << run->out();
-  // A build without CUDA and one with it on a machine without a card say so; the reasons differ.
-  if (run->out().find("GPU") == std::string::npos) {
-    EXPECT_THAT(run->err(), HasSubstr("no GPU is used, and all work is done on the CPU: "));
+  const Words lines = Lines(run->out());
+  ASSERT_EQ(lines.size(), 2u) << run->out();
+  EXPECT_EQ(lines[0].rfind("/physical_device:CPU:0", 0), 0u);
+  EXPECT_EQ(lines[1].rfind("/physical_device:GPU:0: " + Cards()[0] + ", ", 0), 0u) << lines[1];
+  EXPECT_THAT(lines[1], AllOf(HasSubstr(" MiB, compute capability ")));
+}
+
+TEST(DevicesCommandTest, HiddenCardsAreNotListed) {
+  const auto run = Start({"CUDA_VISIBLE_DEVICES=", Program("cohort"), "devices"}, {}, 2);
+  EXPECT_EQ(run->Wait(), 0) << run->err();
+  EXPECT_EQ(Lines(run->out()).size(), 1u) << run->out();
+}
+
+// The demo on one card: it lists the card, its workers use it, and its parameter servers do not.
+TEST(DemoOnGpusTest, WorkersUseTheCards) {
+  NEEDS_CARDS(1u);
+  const TempFolder root;
+  const std::filesystem::path bin = std::filesystem::path(root / "build/release/bin");
+  std::filesystem::create_directories(bin);
+  std::filesystem::create_directories(root / "examples");
+  std::filesystem::copy(std::string(SOURCE_FOLDER) + "/examples/demo.sh", root / "examples/demo.sh");
+  for (const char* name : {"cohort", "linear_regression", "mnist_classifier", "fashion_mnist"}) {
+    std::filesystem::create_symlink(Program(name), bin / name);
   }
+  const auto run = Start({"/bin/bash", root / "examples/demo.sh"}, {"--steps=8"}, 1);
+  ASSERT_EQ(run->Wait(), 0) << run->out() << run->err();
+  EXPECT_THAT(run->out(), HasSubstr("/physical_device:GPU:0: " + Cards()[0]));
+  for (const char* part : {"linear_regression", "generated_images"}) {
+    const std::string log = FileText(root / ("build/demo/" + std::string(part) + "/output.log"));
+    EXPECT_THAT(log, HasSubstr("Created device /device:GPU:0")) << part;
+    for (const std::string& line : LinesWith(log, "Created device /device:GPU:0")) {
+      EXPECT_EQ(line.rfind("[worker/", 0), 0u) << line;
+    }
+  }
+  EXPECT_THAT(run->out(),
+              HasSubstr("MultiWorkerMirroredStrategy: 2 replicas on " + Gpu(0, 1) + " of each of 2 workers"));
 }
 
 // fashion_mnist prints its strategy, the devices of the replicas, and where the variables are.
-std::string RunFashionMnist(const Words& flags, const char* cards) {
+std::string RunFashionMnist(const Words& flags, int cards) {
   Words all = {"--epochs=1", "--max_images=8", "--batch_size=4", "--threads=1", "--verbose=0"};
   all.insert(all.end(), flags.begin(), flags.end());
-  const auto run = Start({FASHION_MNIST_ON_FAKE_CARDS_PROGRAM}, all, cards);
+  const auto run = Start({Program("fashion_mnist")}, all, cards);
   EXPECT_EQ(run->Wait(), 0) << run->out() << run->err();
   EXPECT_THAT(run->out(), HasSubstr("test accuracy: "));
   return run->out();
 }
 
 TEST(FashionMnistOnGpusTest, OneDeviceIsTheFirstGpu) {
-  EXPECT_THAT(RunFashionMnist({}, "2"), HasSubstr("OneDeviceStrategy: 1 replica on /device:GPU:0 (Fake Card)\n"));
+  NEEDS_CARDS(1u);
+  EXPECT_THAT(RunFashionMnist({}, 1), HasSubstr("OneDeviceStrategy: 1 replica on " + Gpu(0, 1) + "\n"));
+}
+
+TEST(FashionMnistOnGpusTest, OneDeviceOfTwoIsTheFirstGpu) {
+  NEEDS_CARDS(2u);
+  EXPECT_THAT(RunFashionMnist({"--strategy=one_device"}, 2),
+              HasSubstr("OneDeviceStrategy: 1 replica on " + Gpu(0, 2) + "\n"));
 }
 
 TEST(FashionMnistOnGpusTest, MirroredTakesAllGpus) {
-  EXPECT_THAT(RunFashionMnist({"--strategy=mirrored"}, "2"),
-              HasSubstr("MirroredStrategy: 2 replicas on /device:GPU:0 (Fake Card) and /device:GPU:1 (Fake Card)\n"));
+  NEEDS_CARDS(2u);
+  EXPECT_THAT(RunFashionMnist({"--strategy=mirrored"}, 2), HasSubstr("MirroredStrategy: " + BothGpus(2) + "\n"));
 }
 
 TEST(FashionMnistOnGpusTest, TwoReplicasShareOneCard) {
-  EXPECT_THAT(RunFashionMnist({"--strategy=mirrored", "--num_replicas=2"}, "1"),
-              HasSubstr("MirroredStrategy: 2 replicas on /device:GPU:0 (Fake Card) and /device:GPU:1 (Fake Card)\n"));
+  NEEDS_CARDS(1u);
+  EXPECT_THAT(RunFashionMnist({"--strategy=mirrored", "--num_replicas=2"}, 1),
+              HasSubstr("MirroredStrategy: " + BothGpus(1) + "\n"));
 }
 
 TEST(FashionMnistOnGpusTest, CentralStorageKeepsTheParametersOnTheCpu) {
-  EXPECT_THAT(
-      RunFashionMnist({"--strategy=central_storage"}, "2"),
-      HasSubstr("CentralStorageStrategy: 2 replicas on /device:GPU:0 (Fake Card) and /device:GPU:1 (Fake Card), "
-                "variables on /device:CPU:0\n"));
+  NEEDS_CARDS(1u);
+  EXPECT_THAT(RunFashionMnist({"--strategy=central_storage", "--num_replicas=2"}, 1),
+              HasSubstr("CentralStorageStrategy: " + BothGpus(1) + ", variables on /device:CPU:0\n"));
+}
+
+TEST(FashionMnistOnGpusTest, CentralStorageTakesAllGpus) {
+  NEEDS_CARDS(2u);
+  EXPECT_THAT(RunFashionMnist({"--strategy=central_storage"}, 2),
+              HasSubstr("CentralStorageStrategy: " + BothGpus(2) + ", variables on /device:CPU:0\n"));
 }
 
 TEST(FashionMnistOnGpusTest, AWorkerAloneMirrorsOnAllGpus) {
-  EXPECT_THAT(
-      RunFashionMnist({"--strategy=multi_worker"}, "2"),
-      HasSubstr(
-          "MultiWorkerMirroredStrategy: 2 replicas on /device:GPU:0 (Fake Card) and /device:GPU:1 (Fake Card)\n"));
+  NEEDS_CARDS(2u);
+  EXPECT_THAT(RunFashionMnist({"--strategy=multi_worker"}, 2),
+              HasSubstr("MultiWorkerMirroredStrategy: " + BothGpus(2) + "\n"));
 }
 
 TEST(FashionMnistOnGpusTest, WithoutCardsItTrainsOnTheCpu) {
-  EXPECT_THAT(RunFashionMnist({}, "0"), HasSubstr("OneDeviceStrategy: 1 replica on /device:CPU:0\n"));
+  EXPECT_THAT(RunFashionMnist({}, 0), HasSubstr("OneDeviceStrategy: 1 replica on /device:CPU:0\n"));
 }
 
 }  // namespace

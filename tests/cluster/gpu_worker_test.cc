@@ -1,5 +1,5 @@
 // Workers with a GPU, whose variables are on a parameter server without one: which bytes travel, and what does not wait
-// for what. On the fake driver.
+// for what.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,10 +36,7 @@ Tensor Ramp(const Shape& shape, float step) {
 
 class GpuWorkerTest : public ::testing::Test {
  protected:
-  GpuWorkerTest() : control_(cuda::RegisterFakeCuda().control()), cluster_({{"ps", 1}, {"worker", 1}}, Options()) {}
-  static void SetUpTestSuite() {
-    if (cuda::TestsRunOnCard()) GTEST_SKIP() << "these tests count what the fake driver copies";
-  }
+  GpuWorkerTest() : counts_(cuda::RegisterGpusForTests().counts), cluster_({{"ps", 1}, {"worker", 1}}, Options()) {}
   static ServerOptions Options() {
     ServerOptions options = LocalCluster::FastOptions();
     options.config.device_count["GPU"] = 1;
@@ -54,7 +51,7 @@ class GpuWorkerTest : public ::testing::Test {
     return 0;
   }
 
-  cuda::FakeControl& control_;
+  const cuda::DriverCounts& counts_;
   LocalCluster cluster_;
 };
 
@@ -85,22 +82,22 @@ TEST_F(GpuWorkerTest, OnlyTouchedRowsTravel) {
   Session session(model.g, cluster_.target("worker", 0));
   session.Run(ops::GlobalVariablesInitializer(model.g));
   model.Step(session, 0);
-  const int64_t to_host = control_.bytes_to_host();
-  const int64_t from_host = control_.bytes_from_host();
-  const int64_t between = control_.copies_between_kernels();
-  const int64_t launches = control_.launches();
+  const int64_t to_host = counts_.bytes_to_host();
+  const int64_t from_host = counts_.bytes_from_host();
+  const int64_t between = counts_.copies_between_kernels();
+  const int64_t launches = counts_.launches();
   const int64_t network = BytesOverTheNetwork();
   for (int step = 1; step < kSteps; ++step) model.Step(session, step);
   const int64_t rows = 6 * kColumns * sizeof(float);
   const int64_t dense = kColumns * 4 * sizeof(float);
   const int64_t steps = kSteps - 1;
   // Rows and w come to the card; gradients of both go from it. There is room for indices and shapes.
-  EXPECT_GE(control_.bytes_from_host() - from_host, steps * (rows + dense));
-  EXPECT_LE(control_.bytes_from_host() - from_host, steps * (2 * (rows + dense)));
-  EXPECT_GE(control_.bytes_to_host() - to_host, steps * (rows + dense));
-  EXPECT_LE(control_.bytes_to_host() - to_host, steps * (2 * (rows + dense)));
-  EXPECT_EQ(control_.copies_between_kernels(), between) << "copies have streams of their own";
-  EXPECT_GT(control_.launches(), launches) << "the worker computes on its GPU";
+  EXPECT_GE(counts_.bytes_from_host() - from_host, steps * (rows + dense));
+  EXPECT_LE(counts_.bytes_from_host() - from_host, steps * (2 * (rows + dense)));
+  EXPECT_GE(counts_.bytes_to_host() - to_host, steps * (rows + dense));
+  EXPECT_LE(counts_.bytes_to_host() - to_host, steps * (2 * (rows + dense)));
+  EXPECT_EQ(counts_.copies_between_kernels(), between) << "copies have streams of their own";
+  EXPECT_GT(counts_.launches(), launches) << "the worker computes on its GPU";
   const int64_t whole_table = kRows * kColumns * static_cast<int64_t>(sizeof(float));
   EXPECT_LT(BytesOverTheNetwork() - network, whole_table / 4) << "in all steps, with messages and heartbeats";
 
@@ -145,22 +142,24 @@ struct Layers {
 
 // The card stands still, as if it computed for long. Meanwhile all weights are pulled, and their copies are enqueued.
 TEST_F(GpuWorkerTest, PullsDoNotWaitForTheCard) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
   Layers layers(false);
   Session session(layers.g, cluster_.target("worker", 0));
   session.Run(ops::GlobalVariablesInitializer(layers.g));
   const FeedList feeds = {{layers.x, Ramp(Shape{4, 64}, 1)}};
   const Floats expected = session.Run(feeds, {layers.y}).front().ToVector<float>();
-  const int64_t before = control_.bytes_from_host();
+  const int64_t before = counts_.bytes_from_host();
   const int64_t all = (3 * 64 * 64 + 4 * 64) * static_cast<int64_t>(sizeof(float));
-  control_.Hold(0);
+  control.Hold(0);
   auto result =
       std::async(std::launch::async, [&] { return session.Run(feeds, {layers.y}).front().ToVector<float>(); });
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (control_.bytes_from_host() < before + all && std::chrono::steady_clock::now() < deadline) {
+  while (counts_.bytes_from_host() < before + all && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
   }
-  EXPECT_EQ(control_.bytes_from_host(), before + all);
-  control_.Release(0);
+  EXPECT_EQ(counts_.bytes_from_host(), before + all);
+  control.Release(0);
   EXPECT_EQ(result.get(), expected);
 }
 
@@ -184,13 +183,10 @@ TEST_F(GpuWorkerTest, LayersComputeWhileLaterWeightsHaveNotCome) {
 // Keras on a ParameterServerStrategy. Nodes that ask for no device go to GPUs, as in a program.
 class GpuClosuresTest : public distribute::ParameterServers {
  protected:
-  GpuClosuresTest() : control_(cuda::RegisterFakeCuda().control()) {
+  GpuClosuresTest() : counts_(cuda::RegisterGpusForTests().counts) {
     cuda::CudaBackend::Get().set_takes_unplaced_nodes(true);
   }
   ~GpuClosuresTest() override { cuda::CudaBackend::Get().set_takes_unplaced_nodes(false); }
-  static void SetUpTestSuite() {
-    if (cuda::TestsRunOnCard()) GTEST_SKIP() << "these tests count what the fake driver does";
-  }
   static Floats Fit(const distribute::StrategyPtr& strategy) {
     keras::Sequential model({keras::Dense(8, {.activation = "tanh"}), keras::Dense(1)},
                             {.seed = 3, .strategy = strategy});
@@ -208,7 +204,7 @@ class GpuClosuresTest : public distribute::ParameterServers {
     return all;
   }
 
-  cuda::FakeControl& control_;
+  const cuda::DriverCounts& counts_;
 };
 
 TEST_F(GpuClosuresTest, FitOnParameterServersComputesOnTheGpusOfWorkers) {
@@ -216,10 +212,10 @@ TEST_F(GpuClosuresTest, FitOnParameterServersComputesOnTheGpusOfWorkers) {
   options.config.device_count["GPU"] = 1;
   distribute::LocalCluster cluster({.workers = 2, .ps = 1, .server = options});
   ::testing::internal::CaptureStderr();
-  const int64_t launches = control_.launches();
+  const int64_t launches = counts_.launches();
   const Floats got = Fit(distribute::ParameterServerStrategy(*cluster.resolver(), nullptr, {.server = Server()}));
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_GT(control_.launches(), launches);
+  EXPECT_GT(counts_.launches(), launches);
   EXPECT_THAT(log, ::testing::HasSubstr("Number of GPUs on workers: 1\n"));
   // The numbers of two asynchronous workers depend on who comes first.
   EXPECT_EQ(got.size(), size_t{2 + 2 * 8 + 8 + 8 + 1});

@@ -15,11 +15,13 @@ for argument in "$@"; do
   esac
 done
 
-# The comparison of all op cases and of the backend's kernels with those of the CPU, faults, and the suites that run their tests
-# once for each kind of device.
-SUITES=(cuda_op_cases_test cuda_kernels_test cuda_faults_test runtime_test distribute_test keras_test collective_test data_test server_test)
-# The part of each suite that is about GPUs. Those of the backend are all about them.
-filter_of() { [[ $1 == cuda_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*'; }
+# The comparison of all op cases and of the backend's kernels with those of the CPU, the backend's own suites, the suites that run
+# their tests once for each kind of device, and programs. A test that needs the fake driver is skipped, and says why. The faults
+# come last, because they end the use of a card.
+SUITES=(cuda_op_cases_test cuda_kernels_test cuda_test cuda_recording_test cuda_session_test runtime_test distribute_test keras_test
+  collective_test data_test server_test gpu_worker_test gpu_programs_test cuda_faults_test)
+# The part of each suite that is about GPUs. Those of the backend, and those of gpu_*, are all about them.
+filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*:SharedDevices.*:RecordedFit*'; }
 
 read -ra SIGNS <<<"${COHORT_CARD_SIGNS:-/proc/driver/nvidia/version /dev/nvidiactl /dev/dxg}"
 has_card() {

@@ -34,34 +34,34 @@ class RunTest(unittest.TestCase):
                               capture_output=True, timeout=60, check=False)
 
     def test_without_a_card_nothing_runs(self):
-        self.add("cuda_faults_test", ONE_TEST)
+        self.add("cuda_test", ONE_TEST)
         run = self.run_suites(card=False)
         self.assertEqual(run.returncode, 3, run)
         self.assertIn("There is no GPU here", run.stderr)
         self.assertIn("Nothing was run on a card", run.stderr)
-        self.assertNotIn("cuda_faults_test", run.stdout)
+        self.assertNotIn("cuda_test", run.stdout)
 
     def test_a_suite_that_passes_is_a_success(self):
-        self.add("cuda_faults_test", ONE_TEST + "[  PASSED  ] 1 test.\n")
+        self.add("cuda_test", ONE_TEST + "[  PASSED  ] 1 test.\n")
         run = self.run_suites()
         self.assertEqual(run.returncode, 0, run)
         self.assertIn("ok  [ PASSED ] 1 test.", run.stdout)
         self.assertIn("left out", run.stdout)  # the other suites
 
     def test_a_suite_that_fails_is_named(self):
-        self.add("cuda_faults_test", ONE_TEST, code=1)
+        self.add("cuda_test", ONE_TEST, code=1)
         run = self.run_suites()
         self.assertEqual(run.returncode, 1, run)
-        self.assertIn("failed: cuda_faults_test", run.stdout)
+        self.assertIn("failed: cuda_test", run.stdout)
 
     def test_a_suite_without_a_test_is_no_success(self):
-        self.add("cuda_faults_test", "[==========] 0 tests from 0 test suites ran.\n")
+        self.add("cuda_test", "[==========] 0 tests from 0 test suites ran.\n")
         run = self.run_suites()
         self.assertEqual(run.returncode, 1, run)
         self.assertIn("no test ran", run.stdout)
 
     def test_a_suite_whose_tests_were_all_skipped_is_no_success(self):
-        self.add("cuda_faults_test", "[==========] 2 tests from 1 test suite ran.\n[  PASSED  ] 0 tests.\n[  SKIPPED ] 2 tests.\n")
+        self.add("cuda_test", "[==========] 2 tests from 1 test suite ran.\n[  PASSED  ] 0 tests.\n[  SKIPPED ] 2 tests.\n")
         run = self.run_suites()
         self.assertEqual(run.returncode, 1, run)
         self.assertIn("all tests were skipped", run.stdout)

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/backends/cuda/cuda_device.h"
-#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 
 namespace cohort::cuda {
 namespace {
@@ -26,7 +26,9 @@ class PlanDevicesTest : public ::testing::Test {
     options.memory_bytes = 4096 * kMegabyte;
     return options;
   }
-  FakeDriver driver_{Options()};
+  FakeDriver fake_{Options()};
+  void SetUp() override { COHORT_NEEDS_FAKE("the test has cards of its own"); }
+
   const size_t all_ = 4096 * kMegabyte - kReserved;
 };
 
@@ -34,7 +36,7 @@ TEST_F(PlanDevicesTest, EachCardHasOneDeviceWithItsFreeMemory) {
   const std::vector<DevicePart> parts = PlanDevices({}, 2, {On(0), On(1, 0, false)});
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].card, 0);
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[0]), all_);
   EXPECT_TRUE(parts[0].memory_growth);
   EXPECT_EQ(parts[1].card, 1);
   EXPECT_FALSE(parts[1].memory_growth);
@@ -42,9 +44,9 @@ TEST_F(PlanDevicesTest, EachCardHasOneDeviceWithItsFreeMemory) {
 
 TEST_F(PlanDevicesTest, DevicesOfACardShareWhatTheLimitsLeave) {
   const std::vector<DevicePart> parts = PlanDevices({}, 3, {On(1), On(1, 1000), On(1)});
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[1]), 1000 * kMegabyte);
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), (all_ - 1000 * kMegabyte) / 2);
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[2]), MemoryLimitOf(driver_, parts[0]));
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[1]), 1000 * kMegabyte);
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[0]), (all_ - 1000 * kMegabyte) / 2);
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[2]), MemoryLimitOf(fake_, parts[0]));
   for (const DevicePart& part : parts) EXPECT_EQ(part.card, 1);
 }
 
@@ -52,9 +54,9 @@ TEST_F(PlanDevicesTest, ASessionMayWantFewerOrMoreDevicesThanTheConfig) {
   EXPECT_EQ(PlanDevices({}, 1, {On(0), On(1)}).size(), 1u);
   const std::vector<DevicePart> more = PlanDevices({}, 3, {On(1, 100)});
   ASSERT_EQ(more.size(), 3u);
-  EXPECT_EQ(MemoryLimitOf(driver_, more[0]), 100 * kMegabyte);
+  EXPECT_EQ(MemoryLimitOf(fake_, more[0]), 100 * kMegabyte);
   EXPECT_EQ(more[2].card, 1);
-  EXPECT_EQ(MemoryLimitOf(driver_, more[2]), (all_ - 100 * kMegabyte) / 2);
+  EXPECT_EQ(MemoryLimitOf(fake_, more[2]), (all_ - 100 * kMegabyte) / 2);
   const std::vector<DevicePart> unlisted = PlanDevices({1, 3}, 3, {});
   EXPECT_EQ(unlisted[0].card, 1);
   EXPECT_EQ(unlisted[1].card, 3);
@@ -63,19 +65,19 @@ TEST_F(PlanDevicesTest, ASessionMayWantFewerOrMoreDevicesThanTheConfig) {
 
 TEST_F(PlanDevicesTest, WhatEarlierSessionsHoldDoesNotCount) {
   const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(0)});
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
-  void* held = driver_.Allocate(0, 100 * kMegabyte);
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
-  driver_.Free(0, held);
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[0]), all_);
+  void* held = fake_.Allocate(0, 100 * kMegabyte);
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[0]), all_);
+  fake_.Free(0, held);
 }
 
 TEST_F(PlanDevicesTest, ACardThatCouldNotBeAskedIsAskedAgain) {
   constexpr int kCard = 2;  // of no other test, because the process asks each card once
-  driver_.control().SetFault(kCard, CardFault::kNotAvailable);
+  fake_.control().SetFault(kCard, CardFault::kNotAvailable);
   const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(kCard)});
-  EXPECT_THROW(MemoryLimitOf(driver_, parts[0]), FailedPreconditionError);
-  driver_.control().SetFault(kCard, CardFault::kOther);
-  EXPECT_EQ(MemoryLimitOf(driver_, parts[0]), all_);
+  EXPECT_THROW(MemoryLimitOf(fake_, parts[0]), FailedPreconditionError);
+  fake_.control().SetFault(kCard, CardFault::kOther);
+  EXPECT_EQ(MemoryLimitOf(fake_, parts[0]), all_);
 }
 
 // While it exists, this driver is the one of the process.
@@ -89,6 +91,7 @@ class Installed {
 };
 
 TEST(ListCardsTest, LeavesOutCardsForWhichTheProgramHasNoCode) {
+  COHORT_NEEDS_FAKE("the test has cards of its own");
   FakeDriverOptions options;
   options.cards = 3;
   options.problems[1] = "it is too old";
@@ -109,6 +112,7 @@ TEST(ListCardsTest, LeavesOutCardsForWhichTheProgramHasNoCode) {
 
 // A parameter server makes devices for all cards, although its graphs run on the CPU.
 TEST(MakeDevicesTest, UsesNoCardBeforeTheFirstUseOfItsDevice) {
+  COHORT_NEEDS_FAKE("the test has cards of its own");
   FakeDriverOptions options;
   options.cards = 2;
   FakeDriver driver(options);

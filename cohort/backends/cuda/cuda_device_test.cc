@@ -1,4 +1,4 @@
-// Devices of type "GPU" on the fake driver: copies, the order of streams, and memory.
+// Devices of type "GPU": copies, the order of streams, and memory.
 #include "cohort/backends/cuda/cuda_device.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "cohort/backends/cuda/cuda_backend.h"
-#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/device/logical_devices.h"
 
@@ -38,7 +38,8 @@ class CudaDeviceTest : public ::testing::Test {
     return options;
   }
 
-  FakeDriver driver_{TwoCards()};
+  FakeDriver fake_{TwoCards()};
+  Driver& driver_ = CardOr(fake_);
   std::shared_ptr<TaskResources> task_ = std::make_shared<TaskResources>();
 };
 
@@ -68,8 +69,9 @@ TEST_F(CudaDeviceTest, TwoDevicesHaveDifferentMemories) {
 }
 
 TEST_F(CudaDeviceTest, AsynchronousCopiesStandBehindTheWorkOfTheComputeStream) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   const auto device = MakeDevice();
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   Tensor there = device->CopyFromHostAsync(Tensor::Vector<float>({1, 2}));
   std::promise<Tensor> copied;
   std::atomic<bool> on_host_thread{false};
@@ -81,7 +83,7 @@ TEST_F(CudaDeviceTest, AsynchronousCopiesStandBehindTheWorkOfTheComputeStream) {
   there.Reset();  // the copy keeps what it reads
   auto copy = copied.get_future();
   EXPECT_EQ(copy.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   ASSERT_EQ(copy.wait_for(kLong), std::future_status::ready);
   EXPECT_THAT(copy.get().ToVector<float>(), ElementsAre(1, 2));
   EXPECT_TRUE(on_host_thread);
@@ -103,6 +105,7 @@ struct LongKernel {
 
 // As the pulls of a worker that computes: their memory is that of the values that the step before it has pulled.
 TEST_F(CudaDeviceTest, ACopyFromTheHostRunsBesideAKernel) {
+  COHORT_NEEDS_FAKE("its kernel ends when the test says so");
   const auto device = MakeDevice();
   const std::vector<Tensor> values = {Tensor::Vector<float>({1, 2, 3}), Tensor::Zeros(DType::kInt64, Shape{1000})};
   for (const Tensor& value : values) (void)device->CopyFromHost(value);
@@ -129,12 +132,13 @@ TEST_F(CudaDeviceTest, AllMemoryComesBack) {
 }
 
 TEST_F(CudaDeviceTest, ACardInExclusiveModeIsNamedAtTheFirstUseAndUsedWhenItIsFree) {
+  COHORT_NEEDS_FAKE("it fails when the test says so");
   const auto device = MakeDevice(1);
-  driver_.control().SetFault(1, CardFault::kNotAvailable);
+  fake_.control().SetFault(1, CardFault::kNotAvailable);
   const Tensor value = Tensor::Vector<float>({1, 2, 3});
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { device->CopyFromHost(value); }),
               AllOf(HasSubstr("on card 1"), HasSubstr("busy or unavailable"), HasSubstr("end that process")));
-  driver_.control().SetFault(1, CardFault::kOther);
+  fake_.control().SetFault(1, CardFault::kOther);
   EXPECT_THAT(device->CopyToHost(device->CopyFromHost(value)).ToVector<float>(), ElementsAre(1, 2, 3));
 }
 

@@ -46,15 +46,12 @@ constexpr bool kUnderThreadSanitizer = __has_feature(thread_sanitizer);
 constexpr bool kUnderThreadSanitizer = false;
 #endif
 
-constexpr char kNeedsTheFake[] = "only the fake driver has this fault at will";
-
 class CudaFaultsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     RegisterOps();
-    const char* on_card = std::getenv("COHORT_TEST_CARD");
-    if (on_card == nullptr || std::string(on_card) != "1") driver_ = &RegisterFakeCuda(kCards);
-    RegisterGpusForTests();
+    RegisterGpusForTests(kCards);
+    if (!TestsRunOnCard()) driver_ = &RegisterFakeCuda(kCards);
     RegisterRuntimeKernels(KernelRegistry::Global());
     RegisterCheckpointOps(OpRegistry::Global());
     RegisterCheckpointKernels(KernelRegistry::Global());
@@ -94,7 +91,7 @@ struct Doubling {
 
 // A parameter server of a job whose workers have GPUs needs none of its own.
 TEST_F(CudaFaultsTest, ASessionTouchesTheCardsThatItsGraphUsesAndNoOthers) {
-  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  COHORT_NEEDS_FAKE("it has this fault when the test says so");
   Doubling on_cpu("/device:CPU:0");
   Session session(on_cpu.graph, "", Config());
   EXPECT_THAT(on_cpu.Run(session), ElementsAre(2, 4));
@@ -102,7 +99,7 @@ TEST_F(CudaFaultsTest, ASessionTouchesTheCardsThatItsGraphUsesAndNoOthers) {
 }
 
 TEST_F(CudaFaultsTest, ACardInExclusiveModeFailsTheStepsThatNeedItUntilItIsFree) {
-  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  COHORT_NEEDS_FAKE("it has this fault when the test says so");
   control().SetFault(kExclusive, CardFault::kNotAvailable);
   Doubling doubling(Gpu(kExclusive));
   Session session(doubling.graph, "", Config());
@@ -117,7 +114,7 @@ TEST_F(CudaFaultsTest, ACardInExclusiveModeFailsTheStepsThatNeedItUntilItIsFree)
 }
 
 TEST_F(CudaFaultsTest, ACardWithoutMemoryForAContextFailsTheStepsThatNeedItUntilThereIsSome) {
-  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  COHORT_NEEDS_FAKE("it has this fault when the test says so");
   control().SetFault(kFull, CardFault::kOutOfMemory);
   Doubling doubling(Gpu(kFull));
   Session session(doubling.graph, "", Config());
@@ -128,7 +125,7 @@ TEST_F(CudaFaultsTest, ACardWithoutMemoryForAContextFailsTheStepsThatNeedItUntil
 }
 
 TEST_F(CudaFaultsTest, ACardForWhichThereIsNoCodeIsNamedAtTheFirstLaunch) {
-  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  COHORT_NEEDS_FAKE("it has this fault when the test says so");
   control().SetFault(kNoCodeForIt, CardFault::kNoCode);
   Doubling doubling(Gpu(kNoCodeForIt));
   Session session(doubling.graph, "", Config());
@@ -141,7 +138,7 @@ TEST_F(CudaFaultsTest, ACardForWhichThereIsNoCodeIsNamedAtTheFirstLaunch) {
 
 // Pinned memory is used for copies, which do without, and for the errors of steps, which cannot.
 TEST_F(CudaFaultsTest, WithoutPinnedMemoryAStepWithACheckSaysSoAndTheSessionGoesOn) {
-  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  COHORT_NEEDS_FAKE("it has this fault when the test says so");
   Graph g;
   const DeviceScope scope(g, Gpu(kPinned));
   const Output logits = ops::Placeholder(g, DType::kFloat32, Shape{2, 3}, "logits");
@@ -165,7 +162,7 @@ TEST_F(CudaFaultsTest, WithoutPinnedMemoryAStepWithACheckSaysSoAndTheSessionGoes
 
 // Whichever call finds no memory, the step says so, and the session goes on when there is some.
 TEST_F(CudaFaultsTest, WithoutMemoryAtAnyCallAStepSaysSoAndTheSessionGoesOn) {
-  if (driver_ == nullptr) GTEST_SKIP() << kNeedsTheFake;
+  COHORT_NEEDS_FAKE("it has this fault when the test says so");
   constexpr int64_t kTries = 12;  // of the allocator, before it gives up
   int failed = 0;
   for (int n = 1; n <= 4; ++n) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/cuda_stream.h"
-#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
@@ -31,7 +31,8 @@ class CudaMemoryTest : public ::testing::Test {
   }
   void Wait() { (void)stream_.Record()->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)); }
 
-  FakeDriver driver_;
+  FakeDriver fake_;
+  Driver& driver_ = CardOr(fake_);
   CudaStream stream_{driver_, 0, "test"};
 };
 
@@ -54,10 +55,11 @@ TEST_F(CudaMemoryTest, FreedMemoryIsUsedAgain) {
 
 // Poison is work on the stream: after the work of the freed buffer, before the work of the next one.
 TEST_F(CudaMemoryTest, FreedMemoryIsPoisonedInTheOrderOfTheStream) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   const auto memory = Make(100 * kMega);
   int seen = 0;
   int poisoned = 0;
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   void* data = nullptr;
   {
     const BufferPtr buffer = memory->Allocate(64);
@@ -68,7 +70,7 @@ TEST_F(CudaMemoryTest, FreedMemoryIsPoisonedInTheOrderOfTheStream) {
   const BufferPtr again = memory->Allocate(64);
   ASSERT_EQ(again->data(), data);
   driver_.CopyAsync(&poisoned, data, sizeof(int), Driver::Copy::kToHost, stream_.handle());
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   Wait();
   EXPECT_EQ(seen, 0x01010101);
   EXPECT_EQ(poisoned, -1);
@@ -76,6 +78,7 @@ TEST_F(CudaMemoryTest, FreedMemoryIsPoisonedInTheOrderOfTheStream) {
 
 // Random sizes, whose bytes must not overlap and must all come back.
 TEST_F(CudaMemoryTest, BuffersDoNotOverlapAndNeighboursAreMerged) {
+  COHORT_NEEDS_FAKE("it knows what it has given out");
   const auto memory = Make(512 * kMega);
   std::mt19937 random(5);
   struct Held {
@@ -105,7 +108,7 @@ TEST_F(CudaMemoryTest, BuffersDoNotOverlapAndNeighboursAreMerged) {
   EXPECT_GT(memory->stats().reserved, 0u);
   memory->Trim();  // gives all back only if all neighbours have been merged
   EXPECT_EQ(memory->stats().reserved, 0u);
-  EXPECT_EQ(driver_.control().bytes_allocated(0), 0u);
+  EXPECT_EQ(fake_.control().bytes_allocated(0), 0u);
 }
 
 TEST_F(CudaMemoryTest, AnErrorNamesTheLargestHolders) {
@@ -134,6 +137,7 @@ TEST_F(CudaMemoryTest, AnErrorNamesTheLargestHolders) {
 }
 
 TEST_F(CudaMemoryTest, WhatOthersOfTheCardKeepIsGivenBackFirst) {
+  COHORT_NEEDS_FAKE("the test has cards of its own");
   FakeDriverOptions options;
   options.memory_bytes = 40 * kMega;
   FakeDriver driver(options);
@@ -152,9 +156,10 @@ TEST_F(CudaMemoryTest, WhatOthersOfTheCardKeepIsGivenBackFirst) {
 }
 
 TEST_F(CudaMemoryTest, AFailedAllocationOfTheDriverIsTriedAgain) {
+  COHORT_NEEDS_FAKE("it fails when the test says so");
   const auto memory = Make(200 * kMega);
   memory->Allocate(40 * kMega);
-  driver_.control().FailAllocation(1);
+  fake_.control().FailAllocation(1);
   EXPECT_EQ(memory->Allocate(100 * kMega)->size(), 100 * kMega);
 }
 
@@ -169,11 +174,12 @@ TEST_F(CudaMemoryTest, AllMemoryCanBeReservedAtOnce) {
 // The card holds the work that was enqueued after the first two calls. The third call gets memory that does not wait
 // for it, and the fourth, for which nothing is kept, memory that does.
 TEST_F(CudaMemoryTest, MemoryForACopyWaitsOnlyForItsLastUser) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   const auto memory = Make(100 * kMega);
   const void* const first = memory->AllocateForCopy(5000).buffer->data();
   memory->AllocateForCopy(10);
   Wait();
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   (void)stream_.Record();
   const CudaMemory::ForCopy again = memory->AllocateForCopy(5000);
   EXPECT_EQ(again.buffer->data(), first);
@@ -181,20 +187,21 @@ TEST_F(CudaMemoryTest, MemoryForACopyWaitsOnlyForItsLastUser) {
   const CudaMemory::ForCopy other = memory->AllocateForCopy(5000);
   EXPECT_NE(other.buffer->data(), first);
   EXPECT_FALSE(other.writable->reached());
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   EXPECT_TRUE(other.writable->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)).ok());
 }
 
 // The poison of the freed buffer is work of its last user.
 TEST_F(CudaMemoryTest, MemoryForACopyIsPoisonedBeforeItMayBeWritten) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   const auto memory = Make(100 * kMega);
   const void* const first = memory->AllocateForCopy(64).buffer->data();
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   memory->AllocateForCopy(64);
   const CudaMemory::ForCopy again = memory->AllocateForCopy(64);
   ASSERT_EQ(again.buffer->data(), first);
   EXPECT_FALSE(again.writable->reached());
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   EXPECT_TRUE(again.writable->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)).ok());
   EXPECT_EQ(static_cast<const int*>(again.buffer->data())[0], -1);
 }

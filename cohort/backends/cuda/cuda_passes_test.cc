@@ -58,7 +58,7 @@ std::vector<std::pair<Output, Tensor>> FeedsOf(const Graph& graph, const std::ve
 }
 
 TEST(CudaPassesTest, FusedGraphsComputeTheSame) {
-  RunOnFakeGpu(Graph(), {}, {});  // registers the backend
+  RunOnGpu(Graph(), {}, {});  // registers the backend
   const Network network;
   std::vector<std::string> all;
   std::unique_ptr<Graph> copy = CopyWithout(network.graph, {});
@@ -72,7 +72,7 @@ TEST(CudaPassesTest, FusedGraphsComputeTheSame) {
     EXPECT_THAT(all, Not(Contains(std::string(op))));
   }
   const auto expected = Interpreter().Run(ResultsOf(network.graph), FeedsOf(network.graph, network.values));
-  const auto actual = RunOnFakeGpu(*fused, ResultsOf(*fused), FeedsOf(*fused, network.values));
+  const auto actual = RunOnGpu(*fused, ResultsOf(*fused), FeedsOf(*fused, network.values));
   for (size_t k = 0; k < expected.size(); ++k) {
     ASSERT_EQ(actual[k].shape(), expected[k].shape());
     for (int64_t i = 0; i < expected[k].num_elements(); ++i) {

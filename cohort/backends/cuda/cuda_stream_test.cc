@@ -8,7 +8,7 @@
 #include <future>
 #include <vector>
 
-#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::cuda {
@@ -20,30 +20,54 @@ using ::testing::HasSubstr;
 constexpr std::chrono::seconds kPatience{60};
 std::chrono::steady_clock::time_point Later() { return std::chrono::steady_clock::now() + kPatience; }
 
+// A number in the memory of card 0, and room for it in pinned memory.
+struct Value {
+  explicit Value(Driver& of)
+      : driver(of),
+        on_card(static_cast<int*>(of.Allocate(0, sizeof(int)))),
+        on_host(static_cast<int*>(of.AllocatePinned(0, sizeof(int)))) {}
+  ~Value() {
+    driver.Free(0, on_card);
+    driver.FreePinned(0, on_host);
+  }
+  Value(const Value&) = delete;
+  Value& operator=(const Value&) = delete;
+  void CopyToHost(StreamHandle stream) const {
+    driver.CopyAsync(on_host, on_card, sizeof(int), Driver::Copy::kToHost, stream);
+  }
+
+  Driver& driver;
+  int* const on_card;
+  int* const on_host;
+};
+
 class CudaStreamTest : public ::testing::Test {
  protected:
   CudaStreamTest() { stream_.handle(); }  // the stream has been used
 
-  FakeDriver driver_;
+  FakeDriver fake_;
+  Driver& driver_ = CardOr(fake_);
   CudaStream stream_{driver_, 0, "test"};
 };
 
 TEST_F(CudaStreamTest, AnEventIsReachedAfterTheWorkBeforeIt) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   int value = 0;
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
   const auto event = stream_.Record();
   EXPECT_FALSE(event->reached());
   const Status late = event->Synchronize(std::chrono::steady_clock::now() + std::chrono::milliseconds(10));
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(late.message(), HasSubstr("'test'"));
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   EXPECT_TRUE(event->Synchronize(Later()).ok());
   EXPECT_TRUE(event->reached());
   EXPECT_EQ(value, 0x01010101);
 }
 
 TEST_F(CudaStreamTest, AStreamThatWasNotUsedNeedsNoCard) {
+  COHORT_NEEDS_FAKE("the test has cards of its own");
   FakeDriver driver;
   {
     CudaStream stream(driver, 0, "unused");
@@ -60,20 +84,20 @@ TEST_F(CudaStreamTest, AStreamThatWasNotUsedNeedsNoCard) {
 
 TEST_F(CudaStreamTest, AStreamWaitsForAnEventOfAnother) {
   CudaStream other(driver_, 0, "other");
-  int value = 0;
-  int copy = -1;
-  driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+  const Value value(driver_);
+  driver_.FillAsync(value.on_card, 1, sizeof(int), stream_.handle());
   other.Wait(stream_.Record());
-  driver_.CopyAsync(&copy, &value, sizeof(value), Driver::Copy::kOnDevice, other.handle());
+  value.CopyToHost(other.handle());
   EXPECT_TRUE(other.Record()->Synchronize(Later()).ok());
-  EXPECT_EQ(copy, 0x01010101);
+  EXPECT_EQ(*value.on_host, 0x01010101);
 }
 
 // The end of a step relies on it: an error that the callback of an earlier event reports is there when the step ends.
 TEST_F(CudaStreamTest, CallbacksOfEarlierEventsReturnBeforeSynchronizeReturns) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   for (int round = 0; round < 200; ++round) {
     std::atomic<int> called{0};
-    driver_.control().Hold(0);
+    fake_.control().Hold(0);
     for (int i = 0; i < 3; ++i) {
       stream_.Record()->OnReady([&called](const Status&) {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -81,13 +105,14 @@ TEST_F(CudaStreamTest, CallbacksOfEarlierEventsReturnBeforeSynchronizeReturns) {
       });
     }
     const auto last = stream_.Record();
-    driver_.control().Release(0);
+    fake_.control().Release(0);
     ASSERT_TRUE(last->Synchronize(Later()).ok());
     ASSERT_EQ(called, 3);
   }
 }
 
 TEST_F(CudaStreamTest, CallbacksComeInTheOrderOfEvents) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   Mutex mu;
   std::vector<int> order;
   const auto note = [&](int n) {
@@ -96,13 +121,13 @@ TEST_F(CudaStreamTest, CallbacksComeInTheOrderOfEvents) {
       order.push_back(n);
     };
   };
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   const auto first = stream_.Record();
   const auto second = stream_.Record();
   second->OnReady(note(2));
   first->OnReady(note(1));
   second->OnReady(note(3));
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   EXPECT_TRUE(second->Synchronize(Later()).ok());
   {
     MutexLock lock(mu);
@@ -114,11 +139,12 @@ TEST_F(CudaStreamTest, CallbacksComeInTheOrderOfEvents) {
 }
 
 TEST_F(CudaStreamTest, WhatIsEnqueuedBeforeARecordComesBeforeItsEvent) {
-  int value = 0;
+  const Value value(driver_);
   int seen = -1;
   stream_.SetBeforeRecord([&]() -> StreamEvent::Callback {
-    driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
-    return [&](const Status&) { seen = value; };
+    driver_.FillAsync(value.on_card, 1, sizeof(int), stream_.handle());
+    value.CopyToHost(stream_.handle());
+    return [&](const Status&) { seen = *value.on_host; };
   });
   ASSERT_TRUE(stream_.Record()->Synchronize(Later()).ok());
   EXPECT_EQ(seen, 0x01010101);
@@ -127,14 +153,15 @@ TEST_F(CudaStreamTest, WhatIsEnqueuedBeforeARecordComesBeforeItsEvent) {
 
 // An illegal address in a kernel: everything that waits learns of it, and nothing hangs.
 TEST_F(CudaStreamTest, EventsOfACardThatHasFailedCarryItsError) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   int value = 0;
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   std::promise<Status> heard;
-  driver_.control().FailWork(0, 1);
+  fake_.control().FailWork(0, 1);
   driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
   const auto event = stream_.Record();
   event->OnReady([&](const Status& status) { heard.set_value(status); });
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   const Status status = event->Synchronize(Later());
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("illegal memory access"));

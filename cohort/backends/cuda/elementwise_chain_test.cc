@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 class CudaChainTest : public ::testing::Test {
  protected:
   explicit CudaChainTest(DType dtype = DType::kFloat32) : dtype_(dtype) {
-    RegisterFakeCuda();
+    RegisterGpusForTests();
     DeviceRequest request;
     request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
     request.count = 1;

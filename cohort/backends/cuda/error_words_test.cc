@@ -7,7 +7,7 @@
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/dialect/element_type.h"
-#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/checks.cu.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
@@ -54,7 +54,8 @@ class ErrorWordsTest : public ::testing::Test {
   Tensor Good() { return device_->CopyFromHost(Tensor::Vector<int64_t>({1, 2, 3})); }
   Tensor Bad() { return device_->CopyFromHost(Tensor::Vector<int64_t>({1, 2, -7, -8})); }
 
-  FakeDriver driver_;
+  FakeDriver fake_;
+  Driver& driver_ = CardOr(fake_);
   Graph graph_;
   const Node& node_ = *ops::Placeholder(graph_, DType::kFloat32).node;
   std::unique_ptr<CudaDevice> device_;
@@ -91,9 +92,10 @@ TEST_F(ErrorWordsTest, TheValueIsTheOneThatWasCheckedAlsoIfLaterWorkOverwritesIt
 }
 
 TEST_F(ErrorWordsTest, WithoutPinnedMemoryTheCheckFailsAndTheNextOneDoesNot) {
+  COHORT_NEEDS_FAKE("it fails when the test says so");
   Step step(*device_, node_, 1);
   const Tensor good = Good();
-  driver_.control().FailPinnedAllocation(1);
+  fake_.control().FailPinnedAllocation(1);
   EXPECT_THAT(MessageOf<ResourceExhaustedError>([&] { Check(step, good); }), HasSubstr("pinned host memory"));
   device_->Synchronize();
   Step next(*device_, node_, 2);
@@ -103,9 +105,10 @@ TEST_F(ErrorWordsTest, WithoutPinnedMemoryTheCheckFailsAndTheNextOneDoesNot) {
 }
 
 TEST_F(ErrorWordsTest, WithoutMemoryOfTheCardTheCheckFailsAndTheNextOneDoesNot) {
+  COHORT_NEEDS_FAKE("it fails when the test says so");
   const Tensor good = Good();
   Step step(*device_, node_, 1);
-  driver_.control().FailAllocation(1);
+  fake_.control().FailAllocation(1);
   EXPECT_THAT(MessageOf<ResourceExhaustedError>([&] { Check(step, good); }), HasSubstr("memory of card 0"));
   Check(step, Bad());
   device_->Synchronize();
@@ -114,12 +117,13 @@ TEST_F(ErrorWordsTest, WithoutMemoryOfTheCardTheCheckFailsAndTheNextOneDoesNot) 
 
 // The word of the check cannot be read any more. Each later event tries, and so does the end of the device.
 TEST_F(ErrorWordsTest, ACardThatFailsBehindACheckFailsAllLaterEvents) {
+  COHORT_NEEDS_FAKE("it fails when the test says so");
   Step step(*device_, node_, 1);
   const Tensor good = Good();
   const EventHandle event = driver_.MakeEvent(0, EventUse::kOrder);
   const StreamHandle stream = device_->compute_stream()->handle();
   Check(step, good);
-  driver_.control().FailWork(0, 1);
+  fake_.control().FailWork(0, 1);
   try {
     driver_.FillAsync(const_cast<void*>(good.raw_data()), 0, good.bytes(), stream);
     driver_.Record(event, stream);
@@ -148,13 +152,14 @@ TEST_F(ErrorWordsTest, OnlyTheUpdatesBeforeTheFailedCheckCount) {
 }
 
 TEST_F(ErrorWordsTest, AllUpdatesCountIfTheChecksPass) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   Step step(*device_, node_, 1);
   Check(step, Good());
   words().CountUpdate(step.ctx);
-  driver_.control().Hold(0);
+  fake_.control().Hold(0);
   const auto event = device_->compute_stream()->Record();
   words().CountUpdate(step.ctx);  // behind the reading
-  driver_.control().Release(0);
+  fake_.control().Release(0);
   device_->Synchronize();
   EXPECT_EQ(step.error.updates_applied(), 2);
   EXPECT_TRUE(step.error.status().ok());

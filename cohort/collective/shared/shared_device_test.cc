@@ -23,20 +23,17 @@ using ::testing::HasSubstr;
 using testing::LooseDevices;
 using testing::Outcome;
 
-constexpr int kDevices = 3;  // on two cards
+constexpr int kDevices = 3;  // on two cards, if there are as many
 
 class SharedDevices : public ::testing::Test {
  protected:
   SharedDevices() {
     RegisterAll();
-    driver_ = &cuda::RegisterFakeCuda();
+    counts_ = &cuda::RegisterGpusForTests().counts;
     devices_.emplace("GPU", kDevices);
     GroupOptions options;
     for (int i = 0; i < kDevices; ++i) options.members.push_back(DeviceName::Parse(StrCat("/device:GPU:", i)));
     group_ = MakeLocalGroup(options);
-  }
-  static void SetUpTestSuite() {
-    if (cuda::TestsRunOnCard()) GTEST_SKIP() << "these tests count what the fake driver copies";
   }
   Device& device(int rank) { return *devices_->devices()[static_cast<size_t>(rank)]; }
   static Tensor Noise(int rank, int64_t count) {
@@ -45,7 +42,7 @@ class SharedDevices : public ::testing::Test {
     return noise;
   }
 
-  cuda::FakeDriver* driver_ = nullptr;
+  const cuda::DriverCounts* counts_ = nullptr;
   std::optional<LooseDevices> devices_;
   std::unique_ptr<Group> group_;
 };
@@ -53,7 +50,7 @@ class SharedDevices : public ::testing::Test {
 TEST_F(SharedDevices, AnAllReduceStaysOnTheDevicesAndHasTheBitsOfTheHost) {
   constexpr int64_t kCount = 10'007;
   std::vector<std::future<Outcome>> futures;
-  const int64_t before = driver_->control().bytes_to_host();
+  const int64_t before = counts_->bytes_to_host();
   for (int rank = 0; rank < kDevices; ++rank) {
     const auto member = group_->communicator(rank);
     ASSERT_TRUE(member->TakesDeviceMemory(device(rank)));
@@ -69,7 +66,7 @@ TEST_F(SharedDevices, AnAllReduceStaysOnTheDevicesAndHasTheBitsOfTheHost) {
     EXPECT_FALSE(outcome.value.space().is_host());
     results.push_back(std::move(outcome.value));
   }
-  EXPECT_EQ(driver_->control().bytes_to_host(), before);
+  EXPECT_EQ(counts_->bytes_to_host(), before);
   std::vector<float> expected(kCount);
   for (int64_t i = 0; i < kCount; ++i) {
     const auto at = [i](int rank) { return std::sin(static_cast<float>(i * 7 + rank * 1000)); };
@@ -148,9 +145,9 @@ TEST_F(SharedDevices, AStepWithAnAllReduceCopiesNothingToTheHost) {
   Session session(graph, "", config);
   session.Run(ops::GlobalVariablesInitializer(graph));
   session.Run({}, {}, updates);
-  const int64_t before = driver_->control().bytes_to_host();
+  const int64_t before = counts_->bytes_to_host();
   session.Run({}, {}, updates);
-  EXPECT_EQ(driver_->control().bytes_to_host(), before);
+  EXPECT_EQ(counts_->bytes_to_host(), before);
   for (const Tensor& value : session.Run({}, reads)) {
     EXPECT_EQ(value.ToVector<float>(), std::vector<float>(1000, 3 + 3 * 4));
   }

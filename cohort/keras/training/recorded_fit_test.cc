@@ -22,7 +22,7 @@ struct Fitted {
 
 Fitted FitOnGpu(bool recorded) {
   config::EnableStepRecording(recorded);
-  const cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  const cuda::DriverCounts& counts = cuda::RegisterGpusForTests().counts;
   cuda::CudaBackend& backend = cuda::CudaBackend::Get();
   const bool took = backend.takes_unplaced_nodes();
   backend.set_takes_unplaced_nodes(true);  // as without tests
@@ -37,11 +37,11 @@ Fitted FitOnGpu(bool recorded) {
   for (int64_t i = 0; i < y.num_elements(); ++i) y.data<int64_t>()[i] = i * 3 % 5;
   model.Fit(x, y, {.batch_size = 4, .epochs = 1, .verbose = 0});
   Fitted fitted;
-  fitted.launches = -control.launches();
-  fitted.graphs = -control.graph_launches();
+  fitted.launches = -counts.launches();
+  fitted.graphs = -counts.graph_launches();
   fitted.loss = model.Fit(x, y, {.batch_size = 4, .epochs = 3, .verbose = 0})["loss"].back();
-  fitted.launches += control.launches();
-  fitted.graphs += control.graph_launches();
+  fitted.launches += counts.launches();
+  fitted.graphs += counts.graph_launches();
   fitted.weights = model.GetWeights();
   backend.set_takes_unplaced_nodes(took);
   config::EnableStepRecording(true);
@@ -50,7 +50,6 @@ Fitted FitOnGpu(bool recorded) {
 
 // 22 examples are five batches of 4 and one of 2, which has a graph of its own.
 TEST(RecordedFitTest, HasTheBitsOfLaunchedSteps) {
-  if (cuda::TestsRunOnCard()) GTEST_SKIP() << "this test counts the launches of the fake driver";
   RegisterAll();
   const Fitted launched = FitOnGpu(false), recorded = FitOnGpu(true);
   EXPECT_EQ(launched.graphs, 0);

@@ -86,20 +86,20 @@ std::vector<std::vector<float>> Weights(const Trained& trained) {
 }
 
 // Fit reduces gradients where they lie. RING is the control: it reduces in host memory. The sum of two replicas has one
-// order only, so the bits are the same. The first two GPUs are on different cards, the first and the third on one.
+// order only, so the bits are the same. With two cards, the first two GPUs are on
+// different cards, and the first and the third on one.
 TEST(ReplicasOnGpus, FitReducesGradientsInTheMemoryOfTheDevices) {
-  if (cuda::TestsRunOnCard()) GTEST_SKIP() << "this test counts the kernels of the fake driver";
   RegisterAll();
-  cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  const cuda::DriverCounts& counts = cuda::RegisterGpusForTests().counts;
   TrainingCase one;
   one.optimizer = SGD({.learning_rate = 0.05, .momentum = 0.9});
   one.normalized = true;
   const auto fit = [&](const std::string& second, distribute::CommunicationImplementation implementation,
                        int64_t* reductions) {
-    const int64_t before = control.launches_of("CombineKernel");
+    const int64_t before = counts.launches_of("CombineKernel");
     const Trained trained = Train(one, distribute::Mirrored({.devices = {"/device:GPU:0", second},
                                                              .communication = {.implementation = implementation}}));
-    *reductions = control.launches_of("CombineKernel") - before;
+    *reductions = counts.launches_of("CombineKernel") - before;
     return Weights(trained);
   };
   for (const char* second : {"/device:GPU:1", "/device:GPU:2"}) {

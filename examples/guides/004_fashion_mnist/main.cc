@@ -46,6 +46,9 @@ bool HasTwoMachines(const Flags& flags) { return flags.program.starts_with("two_
 // The guide's "set gpu visible" and "set gpu self_growth". Without GPUs, logical CPUs stand for the two of the guide's
 // machine.
 void UseDevices(const Flags& flags) {
+  // The guide's programs of the two machines begin with this line. A value of the caller's is kept, for two tasks on
+  // one machine.
+  if (HasTwoMachines(flags)) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
   const config::PhysicalDeviceList gpus = config::ListPhysicalDevices("GPU");
   if (flags.visible_gpu >= 0) config::SetVisibleDevices({gpus[static_cast<size_t>(flags.visible_gpu)]}, "GPU");
   for (const config::PhysicalDevice& gpu : gpus) config::SetMemoryGrowth(gpu, true);

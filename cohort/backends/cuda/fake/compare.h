@@ -63,7 +63,7 @@ inline double ToleranceOf(DType dtype) {
 inline std::vector<Tensor> CompareWithCpu(const Graph& graph, const std::vector<Output>& fetches,
                                           const std::vector<std::pair<Output, Tensor>>& feeds, double tolerance = -1) {
   const std::vector<Tensor> expected = Interpreter().Run(fetches, feeds);
-  std::vector<Tensor> actual = RunOnFakeGpu(graph, fetches, feeds);
+  std::vector<Tensor> actual = RunOnGpu(graph, fetches, feeds);
   for (size_t k = 0; k < fetches.size(); ++k) {
     const Tensor& a = actual[k];
     const Tensor& e = expected[k];

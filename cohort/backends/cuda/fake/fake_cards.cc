@@ -1,5 +1,6 @@
 // Cards for a whole program: a program that links this object finds fake cards when it looks for GPUs, as it would find
-// real ones. The environment variable COHORT_FAKE_CARDS says how many (2). For tests only.
+// real ones. The environment variable COHORT_FAKE_CARDS says how many (2). CUDA_VISIBLE_DEVICES
+// hides cards, also if the program itself sets it before it looks. For tests only.
 #include <cstdlib>
 
 #include "cohort/backends/cuda/cuda_backend.h"
@@ -17,6 +18,7 @@ __attribute__((constructor(101))) void InstallFakeCards() {
   const char* cards = std::getenv("COHORT_FAKE_CARDS");
   FakeDriverOptions options;
   options.cards = cards == nullptr ? 2 : std::atoi(cards);
+  options.heeds_visible_devices = true;
   auto* driver = new FakeDriver(options);  // lives as long as the process
   InstallDriver(driver);
   InstallBlas(new FakeBlas(*driver));

@@ -52,13 +52,6 @@ size_t FakeControl::bytes_allocated(int card) const {
   return state.used;
 }
 
-int64_t FakeControl::launches_of(const std::string& part) const {
-  MutexLock lock(mu_);
-  int64_t launches = 0;
-  for (const auto& [name, count] : launches_by_name_) launches += name.find(part) == std::string::npos ? 0 : count;
-  return launches;
-}
-
 void FakeControl::FailWork(int card, int64_t n) {
   FakeCardState& state = State(card);
   MutexLock lock(state.mu);

@@ -4,13 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <ostream>
-#include <string>
 #include <vector>
 
 #include "cohort/backends/cuda/card_faults.h"
+#include "cohort/backends/cuda/fake/driver_counts.h"
 #include "cohort/core/mutex.h"
 
 namespace cohort::cuda {
@@ -60,7 +59,7 @@ class FailingCalls {
 
 // Faults and delays of the cards of a FakeDriver, and counts of what the driver was asked. The driver owns it.
 // Thread-safe.
-class FakeControl {
+class FakeControl : public DriverCounts {
  public:
   explicit FakeControl(int cards);
   ~FakeControl();
@@ -88,16 +87,6 @@ class FakeControl {
   // Makes the streams of a card stand still until Release is called.
   void Hold(int card);
   void Release(int card);
-  // Return counts since the start: of kernels that were enqueued or captured, and of launches of graphs.
-  int64_t launches() const { return launches_; }
-  int64_t graph_launches() const { return graph_launches_; }
-  // Returns how many of the kernels had `part` in the name of their C++ type.
-  int64_t launches_of(const std::string& part) const;
-  // Return how many bytes copies to and from the host have had since the start, and how many of these copies were on a
-  // stream that also had kernels, so that they could not run beside kernels.
-  int64_t bytes_to_host() const { return bytes_to_host_; }
-  int64_t bytes_from_host() const { return bytes_from_host_; }
-  int64_t copies_between_kernels() const { return copies_between_kernels_; }
   // Returns how many bytes Allocate has given and Free has not taken back.
   size_t bytes_allocated(int card) const;
   // Returns whether the card has a context, which the first call makes that needs one.
@@ -110,13 +99,6 @@ class FakeControl {
   FakeCardState& State(int card) const;
 
   std::vector<std::unique_ptr<FakeCardState>> cards_;
-  std::atomic<int64_t> launches_{0};
-  std::atomic<int64_t> graph_launches_{0};
-  std::atomic<int64_t> bytes_to_host_{0};
-  std::atomic<int64_t> bytes_from_host_{0};
-  std::atomic<int64_t> copies_between_kernels_{0};
-  mutable Mutex mu_;
-  std::map<std::string, int64_t> launches_by_name_ COHORT_GUARDED_BY(mu_);
   FailingCalls allocations_;
   FailingCalls takings_;
   std::atomic<int64_t> events_{0};

@@ -17,6 +17,7 @@
 
 #include "cohort/backends/cuda/fake/fake_card_state.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/str_split.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::cuda {
@@ -404,6 +405,21 @@ Status FakeDriver::IsReached(EventHandle event, bool* reached) {
   return {};
 }
 
+int FakeDriver::CardCount() {
+  std::call_once(counted_, [this] {
+    visible_cards_ = options_.cards;
+    const std::optional<std::string> visible = VisibleDevices();
+    if (!options_.heeds_visible_devices || !visible) return;
+    visible_cards_ = 0;
+    for (const std::string& entry : StrSplit(*visible, ',')) {  // up to the first that is no card
+      const bool is_card = entry.size() == 1 && entry[0] >= '0' && entry[0] < '0' + options_.cards;
+      if (!is_card) return;
+      ++visible_cards_;
+    }
+  });
+  return visible_cards_;
+}
+
 Status FakeDriver::Synchronize(EventHandle event) {
   RefuseInCapture("Synchronize");
   auto* of = static_cast<Event*>(event.native);
@@ -434,9 +450,7 @@ void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direct
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
-  if (direction == Copy::kToHost) control_.bytes_to_host_ += static_cast<int64_t>(bytes);
-  if (direction == Copy::kFromHost) control_.bytes_from_host_ += static_cast<int64_t>(bytes);
-  if (direction != Copy::kOnDevice && queue->has_kernels()) ++control_.copies_between_kernels_;
+  control_.CountCopy(direction, bytes, queue->has_kernels());
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
 
@@ -498,12 +512,8 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
   CheckHasCode(code, queue->card());
   RefuseIfWanted(*queue);
   CheckIsLoaded(code, *queue);
-  ++control_.launches_;
+  control_.CountLaunch(code);
   queue->set_has_kernels();
-  {
-    MutexLock lock(control_.mu_);
-    ++control_.launches_by_name_[code.name];
-  }
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.
   std::shared_ptr<void> copy(::operator new(bytes, kFakeAlignment), DeleteFakeMemory);
   std::memcpy(copy.get(), argument, bytes);
@@ -535,7 +545,7 @@ GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
 void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
-  ++control_.graph_launches_;
+  control_.CountGraphLaunch();
   // The pieces of work are copied, so that the graph can be destroyed while it runs, as on a card.
   queue->Add([pieces = static_cast<Graph*>(graph.native)->work] {
     for (const auto& work : pieces) work();

@@ -14,7 +14,7 @@ namespace {
 
 cuda::CudaDevice& DeviceOfTests() {
   static std::unique_ptr<Device>* const device = [] {
-    cuda::RegisterFakeCuda();
+    cuda::RegisterGpusForTests();
     DeviceRequest request;
     request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
     request.count = 1;
@@ -80,8 +80,8 @@ class GraphRun {
 
 }  // namespace
 
-std::vector<Tensor> RunOnFakeGpu(const Graph& graph, const std::vector<Output>& fetches,
-                                 const std::vector<std::pair<Output, Tensor>>& feeds) {
+std::vector<Tensor> RunOnGpu(const Graph& graph, const std::vector<Output>& fetches,
+                             const std::vector<std::pair<Output, Tensor>>& feeds) {
   DeviceOfTests();  // registers the kernels
   GraphRun run(feeds);
   for (const Node* node : TopologicalOrder(graph)) {

@@ -1,4 +1,5 @@
-// RunOnFakeGpu: computes a graph on a device of the fake driver, for tests that compare kernels with the CPU's.
+// RunOnGpu: computes a graph on a GPU of the fake driver or of the machine, for tests that compare kernels with the
+// CPU's.
 #pragma once
 
 #include <utility>
@@ -12,7 +13,7 @@ namespace cohort::testing {
 // Runs all nodes of the graph that are not fed by the kernels of GPUs. Returns the
 // fetched values, in host memory. Nothing is forwarded in place. Throws what a kernel throws, or what it has reported
 // later.
-std::vector<Tensor> RunOnFakeGpu(const Graph& graph, const std::vector<Output>& fetches,
-                                 const std::vector<std::pair<Output, Tensor>>& feeds);
+std::vector<Tensor> RunOnGpu(const Graph& graph, const std::vector<Output>& fetches,
+                             const std::vector<std::pair<Output, Tensor>>& feeds);
 
 }  // namespace cohort::testing

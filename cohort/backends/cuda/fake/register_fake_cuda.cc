@@ -1,9 +1,9 @@
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 
-#include <cstdlib>
 #include <string>
 
 #include "cohort/backends/cuda/cuda_backend.h"
+#include "cohort/backends/cuda/fake/counted_driver.h"
 #include "cohort/backends/cuda/fake/fake_blas.h"
 #include "cohort/backends/cuda/fake/fake_dnn.h"
 #include "cohort/backends/cuda/fake/fake_nccl.h"
@@ -13,53 +13,69 @@
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/logical_devices.h"
 
 namespace cohort::cuda {
+namespace {
 
-bool TestsRunOnCard() {
-  const char* on_card = std::getenv("COHORT_TEST_CARD");
-  return on_card != nullptr && std::string(on_card) == "1";
-}
+// What RegisterFakeCuda makes.
+struct Fakes {
+  FakeDriver* driver;
+  FakeNccl* nccl;
+};
 
-FakeDriver& RegisterFakeCuda(int cards) {
-  static FakeDriver* const driver = [cards] {
+const Fakes& MakeFakes(int cards) {
+  static const Fakes fakes = [cards] {
     RegisterBackends();  // before the driver is there
     FakeDriverOptions options;
     options.cards = cards;
     auto* made = new FakeDriver(options);
-    if (TestsRunOnCard()) return made;
+    const Fakes result{made, new FakeNccl(*made)};
+    if (TestsRunOnCard()) return result;
     InstallDriver(made);
     InstallBlas(new FakeBlas(*made));
     InstallDnn(new FakeDnn(*made));
-    InstallNccl(new FakeNccl(*made));
+    InstallNccl(result.nccl);
     CudaBackend& backend = CudaBackend::Get();
     backend.set_takes_unplaced_nodes(false);
     if (BackendRegistry::Global().Find(backend.type()) == nullptr) {  // the machine has no card
       BackendRegistry::Global().Register(backend);
       backend.RegisterKernels(KernelRegistry::Global());
     }
+    return result;
+  }();
+  return fakes;
+}
+
+}  // namespace
+
+FakeDriver& RegisterFakeCuda(int cards) { return *MakeFakes(cards).driver; }
+
+GpusOfTests RegisterGpusForTests(int fake_cards) {
+  if (!TestsRunOnCard()) {
+    FakeDriver& driver = RegisterFakeCuda(fake_cards);
+    return {driver, driver.control()};
+  }
+  static auto* const counts = new DriverCounts;
+  static CountedDriver* const counted = [] {
+    RegisterBackends();
+    std::string why;
+    Driver* const driver = FindDriver(&why);
+    if (driver == nullptr) {
+      throw FailedPreconditionError(StrCat("[cuda] expected a card, because COHORT_TEST_CARD is 1; got none: ", why));
+    }
+    auto* made = new CountedDriver(*driver, *counts);
+    InstallDriver(made);
+    CudaBackend::Get().set_takes_unplaced_nodes(false);
+    config::EnableTensorFloat32Execution(false);
     return made;
   }();
-  return *driver;
+  return {*counted, *counts};
 }
 
-void RegisterGpusForTests() {
-  if (!TestsRunOnCard()) {
-    RegisterFakeCuda();
-    return;
-  }
-  RegisterBackends();
-  std::string why;
-  if (FindDriver(&why) == nullptr) {
-    throw FailedPreconditionError(StrCat("[cuda] expected a card, because COHORT_TEST_CARD is 1; got none: ", why));
-  }
-  CudaBackend::Get().set_takes_unplaced_nodes(false);
-}
+Driver& CardOr(FakeDriver& fake) { return TestsRunOnCard() ? RegisterGpusForTests().driver : fake; }
 
-FakeNccl& InstalledFakeNccl() {
-  RegisterFakeCuda();
-  return static_cast<FakeNccl&>(FindNccl());
-}
+FakeNccl& InstalledFakeNccl() { return *MakeFakes(kFakeCards).nccl; }
 
 void RegisterFallbacksOfTests(KernelRegistry& registry) {
   for (const std::string& op : registry.OpsOn(kHostDeviceType)) {

@@ -71,6 +71,7 @@ class ChainSourceTest : public ::testing::Test {
   static constexpr size_t kRoom = 64 * 1024;  // bytes of an operand
 
   void SetUp() override {
+    COHORT_NEEDS_FAKE("its kernels run on the host");
     if (!HostCompiler::IsThere()) GTEST_SKIP() << "there is no compiler for the host";
     stream_ = driver_.MakeStream(0, "chains");
     InstallKernelCompiler(&compiler_);

@@ -178,7 +178,7 @@ TEST_F(ElementwiseTest, Choices) {
 
 // A slice of a tensor may begin at any element, so the loops must not take packs there.
 TEST(UnalignedTest, OperandsMayBeginAtAnyElement) {
-  FakeDriver& driver = RegisterFakeCuda();
+  Driver& driver = RegisterGpusForTests().driver;  // it reads and writes pinned memory
   const StreamHandle stream = driver.MakeStream(0, "unaligned");
   const EventHandle done = driver.MakeEvent(0, EventUse::kOrder);
   auto* x = static_cast<float*>(driver.AllocatePinned(0, 4096));

@@ -142,7 +142,7 @@ TEST(ConvolutionKernelsTest, WhatDoesNotFitIsNamedAsOnTheCpu) {
   const Output y = ops::Conv2D(x, w);
   const Interpreter::Feeds feeds = {{x, SomeValues(DType::kFloat32, {1, 4, 4, 3}, 1)},
                                     {w, SomeValues(DType::kFloat32, {3, 3, 2, 1}, 1)}};
-  const std::string error = ErrorOf([&] { RunOnFakeGpu(graph, {y}, feeds); });
+  const std::string error = ErrorOf([&] { RunOnGpu(graph, {y}, feeds); });
   EXPECT_THAT(error, HasSubstr("filter [3,3,2,1]"));
   EXPECT_EQ(error, ErrorOf([&] { Interpreter().Run1(y, feeds); }));
 }
@@ -211,7 +211,7 @@ TEST(PoolKernelsTest, TheFirstOfEqualElementsGetsTheGradientAndNanIsLargest) {
   std::ranges::copy(std::vector<float>{3, 3, 9, nan, 3, 1, nan, 9}, values.data<float>());
   Tensor gradient(DType::kFloat32, {1, 1, 2, 1});
   std::ranges::copy(std::vector<float>{5, 7}, gradient.data<float>());
-  const std::vector<Tensor> results = RunOnFakeGpu(graph, {y, dx}, {{x, values}, {dy, gradient}});
+  const std::vector<Tensor> results = RunOnGpu(graph, {y, dx}, {{x, values}, {dy, gradient}});
   EXPECT_EQ(results[0].data<float>()[0], 3);
   EXPECT_TRUE(std::isnan(results[0].data<float>()[1]));
   EXPECT_EQ(results[1].ToVector<float>(), (std::vector<float>{5, 0, 0, 7, 0, 0, 0, 0}));

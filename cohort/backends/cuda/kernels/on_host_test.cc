@@ -13,7 +13,7 @@ namespace cohort::cuda {
 namespace {
 
 TEST(OnHostTest, EachOpOfTheCpuRunsOnGpus) {
-  RegisterFakeCuda();
+  RegisterGpusForTests();
   const KernelRegistry& registry = KernelRegistry::Global();
   // A pass of the CPU's backend makes these nodes, for an order of images that only processors with AVX-512 have.
   const std::set<std::string> kOfCpu = {"_FromBlocked", "_ToBlocked"};

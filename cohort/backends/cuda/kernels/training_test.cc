@@ -111,7 +111,7 @@ TEST_F(TrainingTest, SparseUpdates) {
 }
 
 TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
-  FakeDriver& driver = RegisterFakeCuda();
+  Driver& driver = RegisterGpusForTests().driver;
   const StreamHandle stream = driver.MakeStream(0, "updates");
   constexpr int kCount = 2 * kMostUpdates + 3;
   const auto bytes = [](int i) { return static_cast<size_t>(i % 5) * 700 * sizeof(float); };

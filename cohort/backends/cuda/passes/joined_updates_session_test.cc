@@ -1,4 +1,4 @@
-// Sessions on GPUs of the fake driver whose optimizers make all their updates in one launch.
+// Sessions on GPUs whose optimizers make all their updates in one launch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class JoinedUpdatesTest : public FakeCardsTest {};
+class JoinedUpdatesTest : public CardsTest {};
 
 // A graph that updates variables by one rule, with a scalar of its own for each update if they are to stay apart.
 class Updates {
@@ -39,15 +39,15 @@ class Updates {
   }
 
   // Runs two steps. Returns the bytes of all variables, and sets `launches` to those of the second step.
-  std::string Run(FakeDriver& driver, int64_t* launches, const SessionConfig& config) {
+  std::string Run(const DriverCounts& counts, int64_t* launches, const SessionConfig& config) {
     Session session(graph_, "", config);
     std::vector<Node*> initializers;
     for (const ops::Variable& variable : variables_) initializers.push_back(variable.initializer());
     session.Run({}, {}, initializers);
     for (int step = 0; step < 2; ++step) {
-      const int64_t before = driver.control().launches();
+      const int64_t before = counts.launches();
       session.Run({}, {}, updates_);
-      *launches = driver.control().launches() - before;
+      *launches = counts.launches() - before;
     }
     std::string bytes;
     for (const ops::Variable& variable : variables_) {
@@ -117,8 +117,8 @@ TEST_F(JoinedUpdatesTest, GiveTheBitsOfSingleUpdatesInFewerLaunches) {
     for (const bool flag : {false, true}) {
       const std::string op = StrCat("ResourceApply", rule);
       int64_t of_joined = 0, of_single = 0;
-      const std::string joined = Updates(op, flag, false, variables).Run(*driver_, &of_joined, Config());
-      const std::string single = Updates(op, flag, true, variables).Run(*driver_, &of_single, Config());
+      const std::string joined = Updates(op, flag, false, variables).Run(*counts_, &of_joined, Config());
+      const std::string single = Updates(op, flag, true, variables).Run(*counts_, &of_single, Config());
       EXPECT_EQ(joined.size(), single.size());
       EXPECT_TRUE(joined == single) << op;
       // One launch for each dtype; single updates of empty variables launch nothing.
@@ -135,9 +135,9 @@ TEST_F(JoinedUpdatesTest, TakeAnotherLaunchOnlyAboveItsLimit) {
     const std::vector<std::pair<DType, Shape>> variables(static_cast<size_t>(count), {DType::kFloat32, Shape{7}});
     int64_t of_joined = 0, of_single = 0;
     const std::string joined =
-        Updates("ResourceApplyMomentum", false, false, variables).Run(*driver_, &of_joined, Config());
+        Updates("ResourceApplyMomentum", false, false, variables).Run(*counts_, &of_joined, Config());
     const std::string single =
-        Updates("ResourceApplyMomentum", false, true, variables).Run(*driver_, &of_single, Config());
+        Updates("ResourceApplyMomentum", false, true, variables).Run(*counts_, &of_single, Config());
     EXPECT_TRUE(joined == single) << count;
     EXPECT_EQ(of_single - of_joined, count - launches) << count;
   }

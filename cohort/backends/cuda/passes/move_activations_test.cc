@@ -53,7 +53,7 @@ bool SameBits(const Tensor& a, const Tensor& b) {
 class TestGraph {
  public:
   explicit TestGraph(DType dtype = DType::kFloat32) : dtype_(dtype) {
-    RunOnFakeGpu(Graph(), {}, {});  // registers the backend
+    RunOnGpu(Graph(), {}, {});  // registers the backend
   }
 
   Graph& graph() { return graph_; }
@@ -76,7 +76,7 @@ class TestGraph {
     for (size_t i = 0; i < values_.size(); ++i) {
       feeds.emplace_back(graph.FindNode(StrCat("input_", i))->output(0), values_[i]);
     }
-    return on_gpu ? RunOnFakeGpu(graph, fetches, feeds) : Interpreter().Run(fetches, feeds);
+    return on_gpu ? RunOnGpu(graph, fetches, feeds) : Interpreter().Run(fetches, feeds);
   }
   std::unique_ptr<Graph> Move() const { return cuda::MoveActivations(CopyWithout(graph_, {}), "GPU"); }
   std::unique_ptr<Graph> Improve() const { return cuda::CudaBackend::Get().Improve(CopyWithout(graph_, {})); }

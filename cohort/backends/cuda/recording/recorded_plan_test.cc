@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A plan that adds its argument to the variable "v" of two elements, and returns the new value times 2.
-class RecordedPlanTest : public FakeCardsTest {
+class RecordedPlanTest : public CardsTest {
  protected:
   RecordedPlanTest() {
     DeviceRequest request;
@@ -68,9 +68,9 @@ class RecordedPlanTest : public FakeCardsTest {
     return rets[0].ToVector<float>();
   }
   int64_t GraphsOf(const std::function<void()>& work) {
-    const int64_t before = driver_->control().graph_launches();
+    const int64_t before = counts_->graph_launches();
     work();
-    return driver_->control().graph_launches() - before;
+    return counts_->graph_launches() - before;
   }
   void RunRecorded() {
     for (int i = 0; i < 3; ++i) Run();
@@ -154,16 +154,17 @@ TEST_F(RecordedPlanTest, AStepWaitsForTheGate) {
 
 // Memory that launched steps need goes before graphs. They are made again when there is memory.
 TEST_F(RecordedPlanTest, GraphsGiveTheirMemoryUp) {
+  COHORT_NEEDS_FAKE("it has no memory when the test says so");
   RunRecorded();
-  driver_->control().FailAllocation(1, 1000);
+  control().FailAllocation(1, 1000);
   // More than is free beside the memory of the graph in the segment that was taken from the card.
   Tensor wanted(DType::kUint8, Shape{int64_t{31} << 20}, device_->allocator());
-  driver_->control().FailAllocation(0, 0);
+  control().FailAllocation(0, 0);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(10, 100)); }), 1);
-  driver_->control().FailAllocation(1, 1000);
+  control().FailAllocation(1, 1000);
   EXPECT_THROW(Tensor(DType::kUint8, Shape{int64_t{100} << 20}, device_->allocator()), ResourceExhaustedError);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(12, 120)); }), 0);  // there is no memory for a graph
-  driver_->control().FailAllocation(0, 0);
+  control().FailAllocation(0, 0);
   EXPECT_EQ(GraphsOf([&] { EXPECT_THAT(Run(), ElementsAre(14, 140)); }), 1);
 }
 
@@ -185,6 +186,7 @@ TEST_F(RecordedPlanTest, AStepThatNeedsMostOfTheMemoryIsRecorded) {
 
 // The recording of one session holds 40 of 64 MiB of the card. Another session, and a recording of it, may have them.
 TEST_F(RecordedPlanTest, IdleGraphsOfOtherSessionsGiveTheirMemoryUp) {
+  COHORT_NEEDS_FAKE("its card has 64 MiB");
   FakeDriverOptions card;
   card.memory_bytes = size_t{64} << 20;
   FakeDriver driver(card);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/cuda_stream.h"
-#include "cohort/backends/cuda/fake/fake_driver.h"
+#include "cohort/backends/cuda/fake/register_fake_cuda.h"
 
 namespace cohort::cuda {
 namespace {
@@ -18,7 +18,8 @@ class RecordingMemoryTest : public ::testing::Test {
     return std::make_shared<RecordingMemory>(memory_->space(), driver_, stream_.handle(), std::move(segments));
   }
 
-  FakeDriver driver_;
+  FakeDriver fake_;
+  Driver& driver_ = CardOr(fake_);
   CudaStream stream_{driver_, 0, "test"};
   const std::shared_ptr<CudaMemory> memory_ = std::make_shared<CudaMemory>(
       MemorySpace::OfDevice("GPU", 200), driver_, stream_, CudaMemory::Options{0, 64 * kMega, false, "GPU:7"});

@@ -248,6 +248,7 @@ TEST_F(RecordingTest, ABadRowOfAVariableFailsTheStep) {
 
 // A capture that the driver refuses in the middle: the step is launched, once, and there is no second attempt.
 TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
+  COHORT_NEEDS_FAKE("it refuses a call of the capture");
   std::vector<Tensor> losses[2], values[2];
   std::string log;
   for (const bool recorded : {false, true}) {
@@ -256,7 +257,7 @@ TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
     network.Initialize();
     for (int i = 0; i < 5; ++i) {
       if (recorded && i == 1) {
-        driver_->control().FailCapture(9);
+        control().FailCapture(9);
         ::testing::internal::CaptureStderr();
       }
       const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); });
@@ -271,6 +272,7 @@ TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
 }
 
 TEST_F(RecordingTest, WithoutMemoryForTheGraphTheStepIsLaunched) {
+  COHORT_NEEDS_FAKE("it has no memory when the test says so");
   constexpr int kSteps = 6;
   std::vector<Tensor> losses[2];
   std::string log;
@@ -280,14 +282,14 @@ TEST_F(RecordingTest, WithoutMemoryForTheGraphTheStepIsLaunched) {
     network.Initialize();
     losses[recorded].push_back(network.Train(5, 0));
     if (recorded) {
-      driver_->control().FailAllocation(1, 1000);
+      control().FailAllocation(1, 1000);
       ::testing::internal::CaptureStderr();
     }
     for (int i = 1; i < kSteps; ++i) {
       EXPECT_EQ(AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); }).graphs, 0) << i;
     }
     if (recorded) log = ::testing::internal::GetCapturedStderr();
-    driver_->control().FailAllocation(0, 0);
+    control().FailAllocation(0, 0);
   }
   EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("[cuda memory] expected 2 MB")));
   ExpectSame(losses[1], losses[0]);
@@ -329,6 +331,7 @@ TEST_F(RecordingTest, ConcurrentStepsOfAPlanTakeTurns) {
 
 // What is enqueued is applied as a whole; what waits for its turn is not.
 TEST_F(RecordingTest, CancelledStepsAreAppliedAsAWholeOrNotAtAll) {
+  COHORT_NEEDS_FAKE("its card stands still while the test cancels");
   Graph g;
   const DeviceScope scope(g, "/device:GPU:0");
   const ops::Variable a(g, Tensor::Scalar(0.0f), {.name = "a"}), b(g, Tensor::Scalar(0.0f), {.name = "b"});
@@ -339,12 +342,12 @@ TEST_F(RecordingTest, CancelledStepsAreAppliedAsAWholeOrNotAtAll) {
   for (int i = 0; i < 3; ++i) session.Run({}, {}, {add_a, add_b});
   constexpr int kStarted = 4;
   std::latch ended(kStarted);
-  driver_->control().Hold(0);
+  control().Hold(0);
   for (int i = 0; i < kStarted; ++i) {
     session.RunAsync({{}, {}, {add_a, add_b}, {}}, [&](const Status&, const RunResults&) { ended.count_down(); });
   }
   session.CancelRuns(Status(Code::kCancelled, "the test wants it"));
-  driver_->control().Release(0);
+  control().Release(0);
   ended.wait();
   const RunResults values = session.Run({a.Read(), b.Read()});
   EXPECT_EQ(values[0].scalar<float>(), values[1].scalar<float>());

@@ -1,4 +1,4 @@
-// The base of the tests of recorded steps: GPUs of a fake driver, and what the driver was asked. For tests only.
+// The base of the tests of recorded steps: GPUs, and what their driver was asked. For tests only.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ inline bool SameBits(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw_data(), b.raw_data(), a.bytes()) == 0;
 }
 
-class RecordingTest : public FakeCardsTest {
+class RecordingTest : public CardsTest {
  protected:
   void TearDown() override { config::EnableStepRecording(true); }
 
@@ -29,10 +29,9 @@ class RecordingTest : public FakeCardsTest {
   };
   template <typename Work>
   static Asked AskedBy(const Work& work) {
-    const FakeControl& control = driver_->control();
-    const Asked before{control.launches(), control.graph_launches()};
+    const Asked before{counts_->launches(), counts_->graph_launches()};
     work();
-    return {control.launches() - before.launches, control.graph_launches() - before.graphs};
+    return {counts_->launches() - before.launches, counts_->graph_launches() - before.graphs};
   }
 };
 
