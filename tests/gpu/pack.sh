@@ -8,8 +8,7 @@ BIN="$1" ARCHIVE="$2"
 shift 2
 # The other machine has these: they belong to glibc.
 OF_GLIBC='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil)\.so'
-# A program that needs one of these to start does not run where they are missing.
-OF_CUDA='^lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|nccl|nvrtc|nvidia[a-z-]*)\.so'
+. "$ROOT/tests/gpu/libraries_of_cuda.sh"
 
 fail() {
   printf 'pack.sh: %s\n' "$1" >&2

@@ -36,7 +36,7 @@ def _literals(text):
 
 def check(tree, literals=None, includes=None):
     named, included, constants = [], [], []
-    for path in tree.with_suffix(".h", ".cc"):
+    for path in tree.with_suffix(".h", ".cc", ".cu"):
         if not is_product(path):
             continue
         for number, line in tree.lines(path):

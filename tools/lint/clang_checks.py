@@ -83,7 +83,7 @@ def changed_sources(base, commands):
         return sorted(commands)
     changed = set((git("diff", "--name-only", "--diff-filter=d", base, "--") or "").splitlines())
     changed |= set((git("ls-files", "--others", "--exclude-standard") or "").splitlines())
-    stems = {os.path.splitext(path)[0] for path in changed if path.endswith((".h", ".cc"))}
+    stems = {os.path.splitext(path)[0] for path in changed if path.endswith((".h", ".cc", ".cu"))}
     return [source for source in sorted(commands) if os.path.splitext(source)[0] in stems]
 
 

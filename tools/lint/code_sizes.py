@@ -33,7 +33,7 @@ def is_test(path):
 
 def check(tree, long_functions=None, large_classes=None, full_folders=None):
     functions, classes, sources = [], [], collections.Counter()
-    for path in tree.with_suffix(".h", ".cc"):
+    for path in tree.with_suffix(".h", ".cc", ".cu"):
         found_functions, found_classes = outline(tree.text(path))
         for function in found_functions:
             if function.lines > MOST_LINES and not TEST_MACRO.match(function.name):

@@ -7,7 +7,7 @@ import re
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(r"^[\w.*?+/-]+$")
-SUFFIXES = (".h", ".cc", ".md", ".py", ".sh", ".cmake", ".txt", ".json", ".proto", ".supp")
+SUFFIXES = (".h", ".cc", ".cu", ".md", ".py", ".sh", ".cmake", ".txt", ".json", ".proto", ".supp")
 # Paths that a build makes, or that mean "some path".
 NOT_CHECKED = ("build/", "path/to/")
 

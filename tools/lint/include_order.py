@@ -29,7 +29,7 @@ def is_excepted(path, included, exceptions):
 def check(tree, exceptions=None):
     exceptions = EXCEPTIONS if exceptions is None else exceptions
     problems, used = [], set()
-    for path in tree.with_suffix(".h", ".cc"):
+    for path in tree.with_suffix(".h", ".cc", ".cu"):
         parts = path.split("/")
         # Files directly in cohort/ (the umbrella header, the registration list) and outside of it may include everything.
         if parts[0] != "cohort" or len(parts) == 2:

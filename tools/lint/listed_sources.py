@@ -1,4 +1,4 @@
-"""Checks that each *_test.cc, and each .cc of a module, is named in a CMakeLists.txt of its folder or a folder above."""
+"""Checks that each *_test.cc, and each .cc and .cu of a module, is named in a CMakeLists.txt of its folder or a folder above."""
 
 import posixpath
 import re
@@ -22,5 +22,5 @@ def named_sources(tree):
 def check(tree):
     named = named_sources(tree)
     return [f"{path}: no CMakeLists.txt names it, so it is never built"
-            for path in tree.with_suffix(".cc")
+            for path in tree.with_suffix(".cc", ".cu")
             if (path.endswith("_test.cc") or path.startswith("cohort/")) and path not in named]

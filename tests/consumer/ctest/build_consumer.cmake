@@ -22,7 +22,7 @@ if(NOT WAY STREQUAL subdirectory)
 else()
   # The whole library is compiled again, in the quickest way: with the build type in which no kernel is optimized, but
   # without debug information.
-  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON
+  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON -D COHORT_CUDA_90_ONLY=ON
     -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0)
 endif()
 

@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 class LibraryFaultsTest : public RecordingTest {
  protected:
   ~LibraryFaultsTest() override { cards_.End(); }
+  void SetUp() override { COHORT_NEEDS_FAKE("the test has cards of its own"); }
   static SessionConfig OneCard() {
     SessionConfig config = Config();
     config.device_count[CudaBackend::Get().type()] = 1;

@@ -18,6 +18,7 @@ constexpr int64_t kMostCalls = 500;  // more than a training makes
 
 class OutOfMemoryTest : public RecordingTest {
  protected:
+  void SetUp() override { COHORT_NEEDS_FAKE("the test has cards of its own"); }
   static SessionConfig OneCard() {
     SessionConfig config = Config();
     config.device_count[CudaBackend::Get().type()] = 1;
