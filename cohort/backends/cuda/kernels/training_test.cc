@@ -111,7 +111,8 @@ TEST_F(TrainingTest, SparseUpdates) {
 }
 
 TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
-  Driver& driver = RegisterGpusForTests().driver;
+  const GpusOfTests gpus = RegisterGpusForTests();
+  Driver& driver = gpus.driver;
   const StreamHandle stream = driver.MakeStream(0, "updates");
   constexpr int kCount = 2 * kMostUpdates + 3;
   const auto bytes = [](int i) { return static_cast<size_t>(i % 5) * 700 * sizeof(float); };
@@ -135,10 +136,10 @@ TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
     update.n = static_cast<int64_t>(values.back().size());
     updates.push_back(update);
   }
-  const int64_t before = driver.control().launches();
+  const int64_t before = gpus.counts.launches();
   LaunchDenseUpdates(driver, stream, OptimizerRule::kGradientDescent, ElementType::kFloat32, shared, updates.data(),
                      kCount);
-  EXPECT_EQ(driver.control().launches() - before, 3);
+  EXPECT_EQ(gpus.counts.launches() - before, 3);
   for (int i = 0; i < kCount; ++i) {
     if (bytes(i) > 0) {
       driver.CopyAsync(values[static_cast<size_t>(i)].data(), updates[static_cast<size_t>(i)].outs[0], bytes(i),
