@@ -91,6 +91,7 @@ TEST_F(RecordingTest, TheGraphThatWasUsedLeastRecentlyGoesFirst) {
 // Many shapes at first make recordings rarer. A few shapes afterwards are recorded nevertheless.
 TEST_F(RecordingTest, AfterManyShapesOneThatComesOftenIsRecorded) {
   Network network(Rule::kDescent, Config());
+  network.Initialize();
   const auto graphs = [&](int64_t rows) { return AskedBy([&] { network.Train(rows, 1); }).graphs; };
   int64_t rows = 0;
   while (++rows <= 16) {
