@@ -283,7 +283,7 @@ class CublasLt final : public Blas {
     const cublasLtHandle_t handle = HandleOf(card);
     cublasLtMatmulPreference_t preference = nullptr;
     Check("cublasLtMatmulPreferenceCreate", spec, functions_->cublasLtMatmulPreferenceCreate(&preference));
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) COHORT_REQUIRES(mu_) {
       return functions_->cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value));
     };
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
