@@ -15,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/estimator/tensorflow_form.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/graph/scopes.h"
@@ -39,6 +40,8 @@ constexpr std::string_view kOwnOps[] = {"AccumulatorNumStale",
                                         "CollectiveBarrier",
                                         "CollectiveReduceScatter",
                                         "DatasetFromDescription",
+                                        "LayerNorm",
+                                        "LayerNormGrad",
                                         "QueueFailSession",
                                         "QueueReset",
                                         "ResourceApplyKerasAdagrad",
@@ -107,8 +110,10 @@ std::set<std::string> NeededBy(const std::vector<Node*>& ends) {
   return names;
 }
 
-void SetInfo(const Output& tensor, proto::TensorInfo* out) {
-  out->set_name(tensor.name());
+// `renamed`: the names of tensors that have other names in the file.
+void SetInfo(const Output& tensor, const std::map<std::string, std::string>& renamed, proto::TensorInfo* out) {
+  const auto other = renamed.find(tensor.name());
+  out->set_name(other == renamed.end() ? tensor.name() : other->second);
   out->set_dtype(static_cast<proto::DataType>(tensor.dtype()));
   ToProto(tensor.shape(), out->mutable_tensor_shape());
 }
@@ -161,21 +166,28 @@ void AddFunctions(std::vector<std::string> open, const proto::FunctionDefLibrary
   for (const std::string& name : called) *out->add_function() = *by_name[name];
 }
 
-void SetGraph(const Graph& graph, const std::set<std::string>& needed, proto::GraphDef* out) {
+// Writes the needed nodes, and what they call. Returns the names that tensors of the graph have in `out`, where they
+// are others.
+std::map<std::string, std::string> SetGraph(const Graph& graph, const std::set<std::string>& needed,
+                                            proto::GraphDef* out) {
   proto::GraphDef all;
   if (!all.ParseFromString(SerializeGraphDef(graph, {.output_shapes = true}))) {
     throw InternalError("[saved model] the graph cannot be read back");
   }
-  std::vector<std::string> functions;
   for (proto::NodeDef& node : *all.mutable_node()) {
     if (needed.count(node.name()) == 0) continue;
-    CheckForm(node.op(), StrCat("the node \"", node.name(), "\""));
-    AddCalled(node, functions);
     node.clear_device();
     *out->add_node() = std::move(node);
   }
+  const std::map<std::string, std::string> renamed = WriteOwnOpsAsTensorFlows(*out);
+  std::vector<std::string> functions;
+  for (const proto::NodeDef& node : out->node()) {
+    CheckForm(node.op(), StrCat("the node \"", node.name(), "\""));
+    AddCalled(node, functions);
+  }
   AddFunctions(std::move(functions), all.library(), out->mutable_library());
   *out->mutable_versions() = all.versions();
+  return renamed;
 }
 
 // Returns bytes that are equal for equal messages.
@@ -257,13 +269,13 @@ void WriteSavedModel(Graph& graph, const std::map<std::string, SavedModelSignatu
     ends.push_back(ops::Group(graph, local, "saved_model_main_op"));
     (*meta.mutable_collection_def())[kMainOp].mutable_node_list()->add_value(ends.back()->name());
   }
+  const auto renamed = SetGraph(graph, NeededBy(ends), meta.mutable_graph_def());
   for (const auto& [name, signature] : signatures) {
     proto::SignatureDef& def = (*meta.mutable_signature_def())[name];
-    for (const auto& [key, tensor] : signature.inputs) SetInfo(tensor, &(*def.mutable_inputs())[key]);
-    for (const auto& [key, tensor] : signature.outputs) SetInfo(tensor, &(*def.mutable_outputs())[key]);
+    for (const auto& [key, tensor] : signature.inputs) SetInfo(tensor, renamed, &(*def.mutable_inputs())[key]);
+    for (const auto& [key, tensor] : signature.outputs) SetInfo(tensor, renamed, &(*def.mutable_outputs())[key]);
     def.set_method_name(signature.method_name);
   }
-  SetGraph(graph, NeededBy(ends), meta.mutable_graph_def());
   CreateDirectories(dir + "/variables");
   if (!saved.empty()) CopyValues(saved, checkpoint, dir + kValues);
   WriteFileAtomically(dir + kFile, BytesOf(model));

@@ -17,6 +17,7 @@
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control_flow.h"
+#include "cohort/ops/normalization.h"
 #include "cohort/ops/queues.h"
 #include "cohort/ops/reduction.h"
 #include "cohort/ops/step_clock.h"
@@ -29,7 +30,15 @@ namespace {
 using cohort::testing::TempFolder;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+std::vector<float> Numbers(const Tensor& tensor) {
+  Graph graph;
+  Session session(graph);
+  return session.Run(ops::Cast(ops::Const(graph, tensor), DType::kFloat32)).ToVector<float>();
+}
 
 // y = x * w + c with w of a checkpoint and the local variable c = 1.
 class SavedModelTest : public ::testing::Test {
@@ -55,6 +64,33 @@ class SavedModelTest : public ::testing::Test {
   const TempFolder folder_;
   std::string checkpoint_;
 };
+
+TEST_F(SavedModelTest, WritesLayerNormInOpsOfTensorFlow) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {
+    Graph graph;
+    const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x");
+    const DType wide = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
+    const Output scale = ops::Cast(ops::Const(graph, std::vector<float>{2, 3}), wide);
+    ops::Const(graph, 0.0f, "norm/Mean");  // a name that a small op might have taken
+    const Output norm = ops::LayerNorm(ops::Cast(x, dtype), scale, scale, 0.5f, "norm");
+    const Output next = ops::LayerNorm(ops::Cast(norm.node->output(1), dtype) * norm, scale, scale);
+    const std::map<std::string, Output> outputs = {
+        {"y", norm}, {"mean", norm.node->output(1)}, {"inverse", norm.node->output(2)}, {"next", next}};
+    WriteSavedModel(graph, {{kDefaultSignature, {.inputs = {{"x", x}}, .outputs = outputs}}}, "", folder_.path());
+    const SavedModel model(folder_.path());
+    for (const Node* node : model.graph().nodes()) EXPECT_NE(node->op().name(), "LayerNorm") << node->name();
+    const Tensor rows = Tensor::FromValues<float>({1, 3, -2, 0.5}, Shape{2, 2});
+    std::map<std::string, Tensor> got = model.Run({{"x", rows}});
+    Session session(graph);
+    for (const auto& [name, output] : outputs) {
+      const std::vector<Tensor> values = session.Run({{x, rows}}, {output});
+      ASSERT_EQ(got.at(name).dtype(), values[0].dtype());
+      EXPECT_EQ(got.at(name).shape(), values[0].shape());
+      // Both round once to the dtype. Sums may be in another order.
+      EXPECT_THAT(Numbers(got.at(name)), Pointwise(FloatNear(1e-5f), Numbers(values[0]))) << name;
+    }
+  }
+}
 
 TEST_F(SavedModelTest, CarriesTheValuesOfTheCheckpoint) {
   Graph graph;

@@ -28,9 +28,11 @@ Tensor Examples() {
   return x;
 }
 
-// Two dense layers, a branch, and a softmax.
+// Two dense layers, a layer normalization, a branch, and a softmax.
 estimator::EstimatorSpec Model(const estimator::ModelFnArgs& args) {
-  const Output hidden = layers::Dense(args.features.front(), 8, {.activation = keras::ActivationFunction("relu")});
+  const Output relu = layers::Dense(args.features.front(), 8, {.activation = keras::ActivationFunction("relu")});
+  const Output scale = ops::Const(args.graph, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+  const Output hidden = ops::LayerNorm(relu, scale, scale);
   const auto keep = [](Graph&, const std::vector<Output>& in) { return std::vector<Output>{ops::Identity(in[0])}; };
   const auto halve = [](Graph&, const std::vector<Output>& in) { return std::vector<Output>{in[0] * 0.5f}; };
   const Output limited = ops::If(ops::Greater(ops::Mean(hidden), 0.5f), {hidden}, halve, keep)[0];

@@ -1,0 +1,122 @@
+#include "cohort/estimator/tensorflow_form.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/graph_def.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/ops/unary.h"
+#include "cohort/proto/tensor_proto.h"
+
+namespace cohort::estimator {
+namespace {
+
+// Returns the outputs of LayerNorm (ops/layer_norm.cc), computed by small ops.
+std::array<Output, 3> LayerNormBySmallOps(Output x, Output scale, Output offset, float epsilon) {
+  const auto mean_of_row = [](Output of) { return ops::Mean(of, {-1}, /*keep_dims=*/true); };
+  const Output wide = ops::Cast(x, scale.dtype());
+  const Output mean = mean_of_row(wide);
+  const Output centred = wide - mean;
+  const Output variance = mean_of_row(ops::Square(centred));
+  const Output inverse = ops::Rsqrt(variance + ops::ScalarLike(variance, epsilon));
+  const Output y = ops::Cast(centred * inverse * scale + offset, x.dtype());
+  return {ops::Identity(y), ops::Squeeze(mean, {-1}), ops::Squeeze(inverse, {-1})};
+}
+
+// The nodes that stand for a node of an own op.
+struct SmallOps {
+  proto::GraphDef nodes;
+  std::vector<std::string> outputs;  // name of the tensor for each output of the node
+};
+
+// Gives the nodes of `form` their names in `given`, and those that it lacks their old names after `prefix`.
+void Rename(std::map<std::string, std::string> given, const std::string& prefix, proto::GraphDef& form) {
+  for (const proto::NodeDef& node : form.node()) given.emplace(node.name(), StrCat(prefix, node.name()));
+  for (proto::NodeDef& node : *form.mutable_node()) {
+    node.set_name(given.at(node.name()));
+    for (std::string& input : *node.mutable_input()) {
+      const size_t colon = input.find(':');  // no tensor of the form has a control input
+      const std::string& to = given.at(input.substr(0, colon));
+      input = colon == std::string::npos || to.find(':') != std::string::npos ? to : to + input.substr(colon);
+    }
+  }
+}
+
+SmallOps LayerNormForm(const proto::NodeDef& node, const std::string& prefix) {
+  std::vector<std::string> inputs, controls;
+  for (const std::string& input : node.input()) (input.starts_with('^') ? controls : inputs).push_back(input);
+  if (inputs.size() != 3) {
+    throw InvalidArgumentError(StrCat("[saved model] expected three inputs of the node \"", node.name(),
+                                      "\" of the op LayerNorm; got ", inputs.size()));
+  }
+  const auto dtype = [&](const char* attr) { return static_cast<DType>(node.attr().at(attr).type()); };
+  const auto shapes = node.attr().find("_output_shapes");
+  const Shape shape = shapes == node.attr().end() ? Shape::UnknownRank() : FromProto(shapes->second.list().shape(0));
+  const Shape channels = {shape.has_rank() ? shape.dim(shape.rank() - 1) : -1};
+
+  Graph graph;
+  const std::array<Output, 3> from = {ops::Placeholder(graph, dtype("T"), shape),
+                                      ops::Placeholder(graph, dtype("U"), channels),
+                                      ops::Placeholder(graph, dtype("U"), channels)};
+  const std::array<Output, 3> to = LayerNormBySmallOps(from[0], from[1], from[2], node.attr().at("epsilon").f());
+  SmallOps form;
+  if (!form.nodes.ParseFromString(SerializeGraphDef(graph, {.output_shapes = true}))) {
+    throw InternalError("[saved model] the form of LayerNorm cannot be read back");
+  }
+  std::map<std::string, std::string> names = {{to[0].node->name(), node.name()}};
+  for (size_t i = 0; i < 3; ++i) names[from[i].node->name()] = inputs[i];
+  auto& nodes = *form.nodes.mutable_node();
+  const auto is_placeholder = [](const proto::NodeDef& added) { return added.op() == "Placeholder"; };
+  Rename(names, prefix, form.nodes);
+  nodes.erase(std::remove_if(nodes.begin(), nodes.end(), is_placeholder), nodes.end());
+  for (proto::NodeDef& added : nodes) {
+    for (const std::string& control : controls) added.add_input(control);
+  }
+  form.outputs = {node.name(), prefix + to[1].node->name(), prefix + to[2].node->name()};
+  return form;
+}
+
+// Returns a prefix below the name of a node which no name in `names` has.
+std::string PrefixBelow(const std::string& node, const std::set<std::string>& names) {
+  for (std::string prefix = node + "/";; prefix.insert(prefix.size() - 1, "_")) {
+    const auto next = names.lower_bound(prefix);
+    if (next == names.end() || !next->starts_with(prefix)) return prefix;
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph) {
+  std::set<std::string> names;
+  for (const proto::NodeDef& node : graph.node()) names.insert(node.name());
+  std::map<std::string, std::string> new_names;  // of tensors
+  proto::GraphDef written;
+  for (proto::NodeDef& node : *graph.mutable_node()) {
+    if (node.op() != "LayerNorm") {
+      *written.add_node() = std::move(node);
+      continue;
+    }
+    SmallOps form = LayerNormForm(node, PrefixBelow(node.name(), names));
+    for (size_t i = 1; i < form.outputs.size(); ++i) new_names[StrCat(node.name(), ":", i)] = form.outputs[i];
+    for (proto::NodeDef& added : *form.nodes.mutable_node()) *written.add_node() = std::move(added);
+  }
+  for (proto::NodeDef& node : *written.mutable_node()) {
+    for (std::string& input : *node.mutable_input()) {
+      const auto it = new_names.find(input);
+      if (it != new_names.end()) input = it->second;
+    }
+  }
+  graph.mutable_node()->Swap(written.mutable_node());
+  return new_names;
+}
+
+}  // namespace cohort::estimator

@@ -1,0 +1,17 @@
+// The form that a graph has for TensorFlow: which ops TensorFlow lacks, and how the nodes of such ops are written in
+// ops that it has.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "cohort/proto/graph.pb.h"
+
+namespace cohort::estimator {
+
+// Replaces each node LayerNorm of `graph` by small ops which compute the same. The result has the name of the node. The
+// others are below that name. Function bodies stay as they are. Returns the new names of tensors by their old names, if
+// they are others: of the outputs after the first one. Throws InvalidArgumentError if a node has not three inputs.
+std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph);
+
+}  // namespace cohort::estimator
