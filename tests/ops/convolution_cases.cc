@@ -1,12 +1,10 @@
 // Cases of convolutions, pools and batch normalization. All are float32 or bfloat16, as the ops are. For ops that are
 // linear in each operand, central differences are exact for any step, so their step is large. The points of pools have
 // larger distances than the step.
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
 
-#include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/ops/convolution.h"
 #include "cohort/ops/normalization.h"
 #include "cohort/ops/pooling.h"
@@ -249,14 +247,9 @@ void AddNormalizationCases(std::vector<OpCase>& cases) {
 }  // namespace
 
 void AddConvolutionalCases(std::vector<OpCase>& cases) {
-  const auto first = static_cast<ptrdiff_t>(cases.size());
   AddConvolutionCases(cases);
   AddPoolingCases(cases);
   AddNormalizationCases(cases);
-  // The CPU's kernels of these ops compute bfloat16 with AVX-512 only.
-  if (cpu::HasAvx512()) return;
-  const auto is_narrow = [](const OpCase& op_case) { return op_case.label == "bfloat16"; };
-  cases.erase(std::remove_if(cases.begin() + first, cases.end(), is_narrow), cases.end());
 }
 
 }  // namespace cohort::testing

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
@@ -203,7 +202,6 @@ TEST(UpdatesOfOneWeight, HaveItsDtypeAndShape) {
 
 // In bfloat16 sums are rounded at other places: the updates are near, and those of weights in float32.
 TEST(MixedPrecision, ReplicasUpdateNearlyAsOneDevice) {
-  if (!cpu::HasAvx512()) GTEST_SKIP() << "images in bfloat16 need AVX-512";
   TrainingCase one;
   one.optimizer = SGD({.learning_rate = 0.1, .momentum = 0.9});
   one.normalized = true;

@@ -98,7 +98,8 @@ dnnl::convolution_backward_weights::primitive_desc FilterGradientDesc(const Desc
 // Uses the orders of the spec. If oneDNN has only its reference implementation for them, uses the orders that oneDNN
 // prefers.
 template <typename Make>
-auto BestDesc(const ConvolutionSpec& spec, const Make& make) -> decltype(make(Description())) {
+auto BestDesc(ConvolutionSpec spec, const Make& make) -> decltype(make(Description())) {
+  spec.dtype = PrimitiveDType(spec.dtype);
   try {
     auto desc = make(Describe(spec, false));
     if (std::string(desc.impl_info_str()).find("ref") == std::string::npos) return desc;
@@ -116,7 +117,7 @@ OneDnnCall ConvolutionCall(const ConvolutionSpec& s) {
   const auto desc = BestDesc(s, [&](const Description& d) { return ForwardDesc(d, s.activation); });
   std::vector<OneDnnPort> ports = {ImagePort(DNNL_ARG_SRC, s.input, s.dtype, s.input_order, desc.src_desc(), false),
                                    {DNNL_ARG_WEIGHTS, FilterDesc(s), desc.weights_desc()}};
-  if (s.bias) ports.push_back({DNNL_ARG_BIAS, desc.bias_desc(), desc.bias_desc()});
+  if (s.bias) ports.push_back({DNNL_ARG_BIAS, VectorDesc(s.output.dim(3), s.dtype), desc.bias_desc()});
   ports.push_back(ImagePort(DNNL_ARG_DST, s.output, s.dtype, s.output_order, desc.dst_desc(), true));
   return {dnnl::convolution_forward(desc), desc, std::move(ports)};
 }
@@ -136,7 +137,9 @@ OneDnnCall FilterGradientCall(const ConvolutionSpec& s) {
       ImagePort(DNNL_ARG_SRC, s.input, s.dtype, s.input_order, desc.src_desc(), false),
       ImagePort(DNNL_ARG_DIFF_DST, s.output, s.dtype, s.output_order, desc.diff_dst_desc(), false),
       {DNNL_ARG_DIFF_WEIGHTS, FilterDesc(s), desc.diff_weights_desc(), true}};
-  if (s.bias) ports.push_back({DNNL_ARG_DIFF_BIAS, desc.diff_bias_desc(), desc.diff_bias_desc(), true});
+  if (s.bias) {
+    ports.push_back({DNNL_ARG_DIFF_BIAS, VectorDesc(s.output.dim(3), s.dtype), desc.diff_bias_desc(), true});
+  }
   return {dnnl::convolution_backward_weights(desc), desc, std::move(ports)};
 }
 

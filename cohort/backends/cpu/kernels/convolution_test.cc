@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/convolution_call.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/graph/gradients.h"
 #include "cohort/graph/testing/activation_ops.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -122,6 +125,58 @@ TEST(Conv2DTest, WhatDoesNotFitInAStepIsNamed) {
   EXPECT_THAT(run({1, 4, 4}, {3, 3, 2, 1}), HasSubstr("got [1,4,4]"));
   EXPECT_THAT(run({1, 2, 4, 2}, {3, 3, 2, 1}), HasSubstr("at least 3 rows"));
   EXPECT_EQ(run({1, 4, 4, 2}, {3, 3, 2, 1}), "no error");
+}
+
+// Returns op(x, w) and its gradients by x and w, as float32. The operands have `dtype`, but values of bfloat16.
+std::vector<Tensor> ValuesAndGradients(const std::function<Output(Output, Output)>& op, const Shape& filter,
+                                       DType dtype) {
+  Graph graph;
+  const auto operand = [&](const Shape& shape, int seed) {
+    return ops::Cast(ops::Cast(ops::Const(graph, SineWave(shape, seed)), DType::kBfloat16), dtype);
+  };
+  const Output x = operand({2, 6, 5, 3}, 1), w = operand(filter, 2);
+  const Output y = op(x, w);
+  const std::vector<Gradient> gradients = Gradients({y}, {x, w}, {operand(y.shape(), 3)});
+  std::vector<Output> results = {ops::Cast(y, DType::kFloat32)};
+  for (const Gradient& gradient : gradients) {
+    if (gradient.exists()) results.push_back(ops::Cast(gradient.values, DType::kFloat32));
+  }
+  return Interpreter(2).Run(results);
+}
+
+// Without AVX-512 the kernels compute in float32.
+TEST(Bfloat16ImagesTest, AreComputedInFloat32AndRoundedOnce) {
+  const auto normalized = [](Output x, Output) {
+    const auto channels = [&](float value) { return ops::Const(x.graph(), std::vector<float>(3, value)); };
+    return ops::FusedBatchNorm(x, channels(2), channels(1), channels(0), channels(1), {.epsilon = 0.1f}).y;
+  };
+  const std::vector<std::pair<Shape, std::function<Output(Output, Output)>>> ops = {
+      {{3, 2, 3, 4}, [](Output x, Output w) { return ops::Conv2D(x, w, {.padding = "SAME"}); }},
+      {{3, 2, 3, 1},
+       [](Output x, Output w) {
+         return ops::Conv2D(x, w, {.strides = {2, 1}});
+       }},
+      {{3, 2, 3, 2}, [](Output x, Output w) { return ops::DepthwiseConv2dNative(x, w); }},
+      {{1},
+       [](Output x, Output) {
+         return ops::MaxPool(x, {.size = {2, 2}, .strides = {2, 2}});
+       }},
+      {{1},
+       [](Output x, Output) {
+         return ops::AvgPool(x, {.size = {3, 2}, .strides = {2, 1}});
+       }},
+      {{1}, normalized}};
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::vector<Tensor> narrow = ValuesAndGradients(ops[i].second, ops[i].first, DType::kBfloat16);
+    const std::vector<Tensor> wide = ValuesAndGradients(ops[i].second, ops[i].first, DType::kFloat32);
+    ASSERT_EQ(narrow.size(), wide.size());
+    for (size_t k = 0; k < wide.size(); ++k) {
+      for (int64_t n = 0; n < wide[k].num_elements(); ++n) {
+        const float expected = wide[k].data<float>()[n];
+        ASSERT_NEAR(narrow[k].data<float>()[n], expected, std::abs(expected) / 256 + 1e-6) << i << " " << k << " " << n;
+      }
+    }
+  }
 }
 
 // Fused as one by one; what is not finite stays that, and NaN stays NaN unless oneDNN applies the activation.

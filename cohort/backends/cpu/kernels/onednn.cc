@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "cohort/backends/cpu/kernels/loops.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -15,6 +16,15 @@ using dnnl::memory;
 memory::dims ChannelsSecond(const Shape& shape) { return {shape.dim(0), shape.dim(3), shape.dim(1), shape.dim(2)}; }
 
 memory Wrap(const memory::desc& desc, const void* data) { return {desc, CpuEngine(), const_cast<void*>(data)}; }
+
+template <typename To, typename From>
+void Convert(const void* from, void* to, int64_t n, int threads) {
+  ForBlocks(n, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      static_cast<To*>(to)[i] = static_cast<To>(static_cast<const From*>(from)[i]);
+    }
+  });
+}
 
 }  // namespace
 
@@ -34,13 +44,12 @@ void UseThreads(int threads) {
 
 memory::data_type OneDnnType(DType dtype) {
   if (dtype == DType::kFloat32) return memory::data_type::f32;
-  if (dtype == DType::kBfloat16) {
-    if (HasIsa(dnnl::cpu_isa::avx512_core)) return memory::data_type::bf16;
-    throw UnimplementedError(
-        "[backends/cpu] expected a processor with AVX-512 for convolutions, pools and batch normalization in bfloat16; "
-        "this one has none: compute in float32");
-  }
+  if (dtype == DType::kBfloat16) return memory::data_type::bf16;
   throw UnimplementedError(StrCat("[backends/cpu] expected float32 or bfloat16; got ", dtype));
+}
+
+DType PrimitiveDType(DType dtype) {
+  return dtype == DType::kBfloat16 && !HasIsa(dnnl::cpu_isa::avx512_core) ? DType::kFloat32 : dtype;
 }
 
 dnnl::primitive_attr UserScratchpad() {
@@ -77,7 +86,9 @@ OneDnnCall::OneDnnCall(const dnnl::primitive& primitive, const memory::desc& scr
                        std::vector<OneDnnPort> ports)
     : primitive_(primitive), scratchpad_(scratchpad), implementation_(std::move(implementation)) {
   for (OneDnnPort& port : ports) {
-    Side side{std::move(port), {}};
+    Side side{std::move(port), false, {}};
+    side.converted = side.port.ours.data_type() != side.port.theirs.data_type();
+    side.port.ours.data.data_type = side.port.theirs.data.data_type;
     const memory::desc& from = side.port.is_output ? side.port.theirs : side.port.ours;
     const memory::desc& to = side.port.is_output ? side.port.ours : side.port.theirs;
     if (from != to) side.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(CpuEngine(), from, CpuEngine(), to));
@@ -106,12 +117,21 @@ void OneDnnCall::Run(KernelContext& ctx, std::initializer_list<const void*> data
     temporaries.push_back(ctx.AllocateTemp(DType::kUint8, Shape{static_cast<int64_t>(desc.get_size())}));
     return temporaries.back().raw_data();
   };
+  const auto elements = [](const Side& side) {
+    return static_cast<int64_t>(side.port.ours.get_size() / sizeof(float));
+  };
   try {
     dnnl::stream stream(CpuEngine());
     std::unordered_map<int, memory> args;
-    size_t i = 0;
+    std::vector<const void*> ours;  // the tensors in the dtypes of the primitive
     for (const void* value : data) {
-      const Side& side = sides_.at(i++);
+      const Side& side = sides_.at(ours.size());
+      if (side.converted) {
+        void* wide = allocate(side.port.ours);
+        if (!side.port.is_output) Convert<float, bfloat16>(value, wide, elements(side), ctx.num_threads());
+        value = wide;
+      }
+      ours.push_back(value);
       const void* used = value;
       if (side.reorder) {
         used = allocate(side.port.theirs);
@@ -124,12 +144,16 @@ void OneDnnCall::Run(KernelContext& ctx, std::initializer_list<const void*> data
     }
     if (scratchpad_.get_size() > 0) args.emplace(DNNL_ARG_SCRATCHPAD, Wrap(scratchpad_, allocate(scratchpad_)));
     primitive_.execute(stream, args);
-    i = 0;
+    size_t i = 0;
     for (const void* value : data) {
-      const Side& side = sides_[i++];
-      if (!side.reorder || !side.port.is_output) continue;
-      memory to = Wrap(side.port.ours, value);
-      side.reorder.execute(stream, args.at(side.port.arg), to);
+      const Side& side = sides_[i];
+      const void* wide = ours[i++];
+      if (!side.port.is_output) continue;
+      if (side.reorder) {
+        memory to = Wrap(side.port.ours, wide);
+        side.reorder.execute(stream, args.at(side.port.arg), to);
+      }
+      if (side.converted) Convert<bfloat16, float>(wide, const_cast<void*>(value), elements(side), ctx.num_threads());
     }
     stream.wait();
   } catch (const dnnl::error& error) {

@@ -21,13 +21,16 @@ const dnnl::engine& CpuEngine();
 void UseThreads(int threads);
 // Returns true if oneDNN uses these instructions: the processor has them, and ONEDNN_MAX_CPU_ISA allows them.
 bool HasIsa(dnnl::cpu_isa isa);
-// Returns oneDNN's name of the dtype. Throws UnimplementedError for a dtype other than float32 and bfloat16, and for
-// bfloat16 on a processor without AVX-512.
+// Returns oneDNN's name of the dtype. Throws UnimplementedError for a dtype other than float32 and bfloat16.
 dnnl::memory::data_type OneDnnType(DType dtype);
+// Returns the dtype for which a primitive on images of `dtype` is made: float32 for bfloat16 without AVX-512, which
+// oneDNN's primitives for bfloat16 need, and `dtype` otherwise.
+DType PrimitiveDType(DType dtype);
 // Returns attributes which say that the caller provides the scratchpad.
 dnnl::primitive_attr UserScratchpad();
 
-// One argument of a primitive: the order of Cohort's tensor, and the order that the primitive needs.
+// One argument of a primitive: the order of Cohort's tensor, and the order that the primitive needs. `ours` may be
+// bfloat16 where `theirs` is float32.
 struct OneDnnPort {
   int arg;  // DNNL_ARG_...
   dnnl::memory::desc ours;
@@ -56,9 +59,9 @@ void RegisterBlockedOrderKernels(KernelRegistry& registry);
 // Describes a vector of float32 or bfloat16.
 dnnl::memory::desc VectorDesc(int64_t size, DType dtype);
 
-// A primitive, and the copies that change the order of tensors before and after it. It does not change after the
-// constructor, so several steps may use it at the same time. Thread-safe. A CallCache and the steps that run it share
-// ownership.
+// A primitive, and the copies that change the dtype and the order of tensors before and after it. It does not change
+// after the constructor, so several steps may use it at the same time. Thread-safe. A CallCache and the steps that run
+// it share ownership.
 class OneDnnCall {
  public:
   template <typename PrimitiveDesc>
@@ -80,7 +83,8 @@ class OneDnnCall {
 
  private:
   struct Side {
-    OneDnnPort port;
+    OneDnnPort port;        // `ours` has the dtype of `theirs`
+    bool converted;         // the tensor is bfloat16, and the primitive float32
     dnnl::reorder reorder;  // empty if the orders are equal
   };
   OneDnnCall(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, std::string implementation,

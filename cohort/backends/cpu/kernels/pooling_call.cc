@@ -30,8 +30,9 @@ struct Places {
 dnnl::pooling_forward::primitive_desc ForwardDesc(const PoolSpec& s) {
   const Places p(s);
   const auto kind = s.places ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  return {dnnl::pooling_forward::desc(kind, Algorithm(s), ImageDesc(s.input, s.dtype, s.order),
-                                      ImageDesc(s.output, s.dtype, s.order), p.strides, p.size, p.before, p.after),
+  const DType dtype = PrimitiveDType(s.dtype);
+  return {dnnl::pooling_forward::desc(kind, Algorithm(s), ImageDesc(s.input, dtype, s.order),
+                                      ImageDesc(s.output, dtype, s.order), p.strides, p.size, p.before, p.after),
           UserScratchpad(), CpuEngine()};
 }
 
@@ -39,8 +40,8 @@ dnnl::pooling_forward::primitive_desc ForwardDesc(const PoolSpec& s) {
 
 OneDnnCall PoolCall(const PoolSpec& s) {
   const auto desc = ForwardDesc(s);
-  std::vector<OneDnnPort> ports = {{DNNL_ARG_SRC, desc.src_desc(), desc.src_desc()},
-                                   {DNNL_ARG_DST, desc.dst_desc(), desc.dst_desc(), true}};
+  std::vector<OneDnnPort> ports = {{DNNL_ARG_SRC, ImageDesc(s.input, s.dtype, s.order), desc.src_desc()},
+                                   {DNNL_ARG_DST, ImageDesc(s.output, s.dtype, s.order), desc.dst_desc(), true}};
   if (s.places) ports.push_back({DNNL_ARG_WORKSPACE, desc.workspace_desc(), desc.workspace_desc(), true});
   return {dnnl::pooling_forward(desc), desc, std::move(ports)};
 }
@@ -49,12 +50,14 @@ OneDnnCall PoolGradientCall(const PoolSpec& s) {
   const Places p(s);
   PoolSpec training = s;
   training.places = true;
+  const DType dtype = PrimitiveDType(s.dtype);
   const dnnl::pooling_backward::primitive_desc desc(
-      dnnl::pooling_backward::desc(Algorithm(s), ImageDesc(s.input, s.dtype, s.order),
-                                   ImageDesc(s.output, s.dtype, s.order), p.strides, p.size, p.before, p.after),
+      dnnl::pooling_backward::desc(Algorithm(s), ImageDesc(s.input, dtype, s.order),
+                                   ImageDesc(s.output, dtype, s.order), p.strides, p.size, p.before, p.after),
       UserScratchpad(), CpuEngine(), ForwardDesc(training));
-  std::vector<OneDnnPort> ports = {{DNNL_ARG_DIFF_DST, desc.diff_dst_desc(), desc.diff_dst_desc()},
-                                   {DNNL_ARG_DIFF_SRC, desc.diff_src_desc(), desc.diff_src_desc(), true}};
+  std::vector<OneDnnPort> ports = {
+      {DNNL_ARG_DIFF_DST, ImageDesc(s.output, s.dtype, s.order), desc.diff_dst_desc()},
+      {DNNL_ARG_DIFF_SRC, ImageDesc(s.input, s.dtype, s.order), desc.diff_src_desc(), true}};
   if (s.places) ports.push_back({DNNL_ARG_WORKSPACE, desc.workspace_desc(), desc.workspace_desc()});
   return {dnnl::pooling_backward(desc), desc, std::move(ports)};
 }

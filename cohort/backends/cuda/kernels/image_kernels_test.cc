@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cohort/backends/cpu/kernels/simd.h"
 #include "cohort/backends/cuda/fake/compare.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/graph/testing/activation_ops.h"
@@ -20,12 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using IntList = std::vector<int64_t>;
 
-// The dtypes in which the CPU computes these ops on this processor.
-std::vector<DType> DTypesOfCpu() {
-  std::vector<DType> dtypes = {DType::kFloat32};
-  if (cpu::HasAvx512()) dtypes.push_back(DType::kBfloat16);
-  return dtypes;
-}
+// The dtypes in which the CPU computes these ops.
+constexpr DType kDTypesOfCpu[] = {DType::kFloat32, DType::kBfloat16};
 
 Tensor SizesOf(const Shape& shape) {
   std::vector<int32_t> sizes;
@@ -103,7 +98,7 @@ TEST(ConvolutionKernelsTest, AgreeForAnyWindow) {
       {"no images", {0, 4, 4, 2}, {3, 3, 2, 3}},
   };
   for (const ConvolutionCase& c : cases) {
-    for (const DType dtype : DTypesOfCpu()) Compare(c, false, dtype, {"", "Relu", "Tanh"});
+    for (const DType dtype : kDTypesOfCpu) Compare(c, false, dtype, {"", "Relu", "Tanh"});
   }
 }
 
@@ -131,7 +126,7 @@ TEST(DepthwiseKernelsTest, AgreeForAnyWindow) {
       {"no images", {0, 4, 4, 2}, {3, 3, 2, 1}},
   };
   for (const ConvolutionCase& c : cases) {
-    for (const DType dtype : DTypesOfCpu()) Compare(c, true, dtype, {"", "Tanh"});
+    for (const DType dtype : kDTypesOfCpu) Compare(c, true, dtype, {"", "Tanh"});
   }
 }
 
@@ -194,7 +189,7 @@ TEST(PoolKernelsTest, Agree) {
       {"no images", {0, 4, 4, 2}, {.size = {2, 2}, .strides = {2, 2}}},
   };
   for (const PoolCase& c : cases) {
-    for (const DType dtype : DTypesOfCpu()) Compare(c, dtype);
+    for (const DType dtype : kDTypesOfCpu) Compare(c, dtype);
   }
   // oneDNN finds wrong places in windows of more than 255 elements of bfloat16.
   Compare({"many places", {1, 18, 18, 2}, {.size = {17, 16}, .strides = {1, 1}, .padding = "SAME"}}, DType::kFloat32);
@@ -267,7 +262,7 @@ void CompareBatchNorm(const Shape& shape, DType dtype, bool training, float fact
 TEST(BatchNormKernelsTest, Agree) {
   for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{3, 5, 7, 8}, Shape{1, 1, 1, 4}, Shape{7, 20, 21, 3},
                              Shape{2, 2, 2, 300}, Shape{0, 2, 2, 3}}) {
-    for (const DType dtype : DTypesOfCpu()) {
+    for (const DType dtype : kDTypesOfCpu) {
       CompareBatchNorm(shape, dtype, true, 1.0f, 0);
       CompareBatchNorm(shape, dtype, true, 0.125f, 0);
       CompareBatchNorm(shape, dtype, false, 1.0f, 0);
