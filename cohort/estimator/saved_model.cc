@@ -15,7 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/estimator/tensorflow_form.h"
+#include "cohort/estimator/tensorflow_form_internal.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/graph/scopes.h"

@@ -1,5 +1,3 @@
-#include "cohort/estimator/tensorflow_form.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -9,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/estimator/tensorflow_form_internal.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
