@@ -67,6 +67,13 @@ void RegisterMaxPool(OpRegistry& registry) {
           .Doc("Gradient of MaxPoolGrad by grad: the elements at the places that MaxPool has chosen."));
 }
 
+// `grad` is what is known of the shape of the pool's result.
+std::vector<Shape> GradAtPlacesShape(ShapeContext& c, const Shape& grad) {
+  const Shape shape = c.attr<Shape>("shape").MergedWith(c.input_as_shape(0));
+  ops::PooledShape(ops::PoolWindow(c), shape).MergedWith(grad);
+  return {shape};
+}
+
 void RegisterMaxPoolWithPlaces(OpRegistry& registry) {
   registry.Register(AddPoolAttrs(OpDef("_MaxPoolWithPlaces")
                                      .Input("input: T")
@@ -88,14 +95,25 @@ void RegisterMaxPoolWithPlaces(OpRegistry& registry) {
                        .Output("output: T"))
           .Attr("explicit_paddings: list(int) = []")
           .Attr("shape: shape")
-          .ShapeRule([](ShapeContext& c) {
-            const Shape shape = c.attr<Shape>("shape").MergedWith(c.input_as_shape(0));
-            ops::PooledShape(ops::PoolWindow(c), shape).MergedWith(c.WithRank(2, 4));
-            return std::vector<Shape>{shape};
-          })
+          .ShapeRule([](ShapeContext& c) { return GradAtPlacesShape(c, c.WithRank(2, 4)); })
           .NotDifferentiable("made when a plan is compiled, after gradients")
           .Doc("MaxPoolGrad with what _MaxPoolWithPlaces has kept; `shape` is what is known of the input's "
                "shape before a step."));
+  registry.Register(
+      AddPoolAttrs(OpDef("_FusedMaxPoolGradAtPlaces")
+                       .HostInput("orig_input_shape: int32")
+                       .Input("places: uint8")
+                       .Input("grad: T")
+                       .Input("activated: T")
+                       .Output("output: T"))
+          .Attr("explicit_paddings: list(int) = []")
+          .Attr("shape: shape")
+          .Attr("gradient: string")
+          .Attr("activation: string = ''")
+          .ShapeRule([](ShapeContext& c) { return GradAtPlacesShape(c, c.WithRank(2, 4).MergedWith(c.input(3))); })
+          .NotDifferentiable("made when a plan is compiled, after gradients")
+          .Doc("The gradient op named `gradient` of an activation, and _MaxPoolGradAtPlaces of its result, in one; see "
+               "_FusedDepthwiseConv2dNativeBackpropInput."));
 }
 
 void RegisterAvgPool(OpRegistry& registry) {

@@ -194,6 +194,31 @@ class MaxPoolGradAtPlacesKernel final : public PoolBase {
   }
 };
 
+// The gradient of an activation, and behind it that of a max pool.
+class FusedMaxPoolGradAtPlacesKernel final : public PoolBase {
+ public:
+  explicit FusedMaxPoolGradAtPlacesKernel(const KernelConstruction& c) : PoolBase(c), applied_(GradientToApply(c)) {}
+
+  void Compute(KernelContext& ctx) override {
+    const CudaCall call(ctx);
+    const Tensor& gradient = ctx.input(2);
+    const Tensor& activated = ctx.input(3);
+    const Shape input(ops::IntegerValues(ctx.input(0)));
+    CheckActivated(activated.shape(), gradient.shape());
+    CheckShape("a gradient", gradient.shape(), OutputOf(input));
+    Tensor& output = ctx.AllocateOutput(0, input);
+    if (output.num_elements() == 0) return;
+    if (gradient.num_elements() == 0) return FillZero(call, output);
+    AppliedGradient applied = applied_;
+    applied.activated = activated.raw_data();
+    LaunchMaxPoolGradient(call.driver(), call.stream(), type(), SizesOf(input, gradient.shape()),
+                          ctx.input(1).raw_data(), gradient.raw_data(), output.raw_data(), applied);
+  }
+
+ private:
+  const AppliedGradient applied_;
+};
+
 }  // namespace
 
 void RegisterPoolingKernels(KernelRegistry& registry) {
@@ -202,6 +227,7 @@ void RegisterPoolingKernels(KernelRegistry& registry) {
   registry.Register<MaxPoolGradGradKernel>("MaxPoolGradGrad", kGpu);
   registry.Register<MaxPoolWithPlacesKernel>("_MaxPoolWithPlaces", kGpu);
   registry.Register<MaxPoolGradAtPlacesKernel>("_MaxPoolGradAtPlaces", kGpu);
+  registry.Register<FusedMaxPoolGradAtPlacesKernel>("_FusedMaxPoolGradAtPlaces", kGpu);
   registry.Register<PoolKernel<false>>("AvgPool", kGpu);
   registry.Register<AvgPoolGradKernel>("AvgPoolGrad", kGpu);
   registry.Register<FusedAvgPoolGradKernel>("_FusedAvgPoolGrad", kGpu);

@@ -98,7 +98,15 @@ struct MaxPoolGradientKernel {
   int64_t count;
   const Place* places;
   const T* dy;
+  AppliedGradient applied;
   T* dx;
+
+  // Each window has one place, so each element is asked for once.
+  COHORT_KERNEL float GradientOf(int64_t window) const {
+    const T g = dy[window];
+    if (applied.activated == nullptr) return static_cast<float>(g);
+    return static_cast<float>(applied.Apply(g, static_cast<const T*>(applied.activated)[window]));
+  }
 
   COHORT_KERNEL void operator()(const Thread& thread) const {
     for (int64_t i = thread.first(); i < count; i += thread.step()) {
@@ -110,7 +118,7 @@ struct MaxPoolGradientKernel {
           const int64_t place = (p.row + s.before[0] - row * s.strides[0]) * s.window[1] +  //
                                 (p.column + s.before[1] - column * s.strides[1]);
           const int64_t window = IndexIn(s.out, s.channels, p.image, row, column, p.channel);
-          if (static_cast<int64_t>(places[window]) == place) sum += static_cast<float>(dy[window]);
+          if (static_cast<int64_t>(places[window]) == place) sum += GradientOf(window);
         }
       }
       dx[i] = T(sum);
@@ -210,12 +218,12 @@ void LaunchMaxPool(Driver& driver, StreamHandle stream, ElementType type, const 
 }
 
 void LaunchMaxPoolGradient(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes,
-                           const void* places, const void* dy, void* dx) {
+                           const void* places, const void* dy, void* dx, const AppliedGradient& applied) {
   ForPools(type, [&]<typename T>(T) {
     ForPlaces(sizes, [&]<typename Place>(Place) {
       Launch(driver, stream, SizeFor(sizes.in_count()),
              MaxPoolGradientKernel<T, Place>{sizes, sizes.in_count(), static_cast<const Place*>(places),
-                                             static_cast<const T*>(dy), static_cast<T*>(dx)});
+                                             static_cast<const T*>(dy), applied, static_cast<T*>(dx)});
     });
   });
 }

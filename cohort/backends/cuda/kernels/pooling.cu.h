@@ -33,9 +33,9 @@ struct PoolSizes {
 // y = the largest elements of of_x(x). `places`, if not null, gets the place of each.
 void LaunchMaxPool(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
                    void* y, void* places, Activation of_x = Activation::kNone);
-// dx = the gradient by x of a max pool, for the gradient dy by y.
+// dx = the gradient by x of a max pool, for the gradient by y, which is dy after `applied`.
 void LaunchMaxPoolGradient(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes,
-                           const void* places, const void* dy, void* dx);
+                           const void* places, const void* dy, void* dx, const AppliedGradient& applied = {});
 // picked = the elements of `from` (of the shape of x) at the places of the largest elements of x.
 void LaunchPickLargest(Driver& driver, StreamHandle stream, ElementType type, const PoolSizes& sizes, const void* x,
                        const void* from, void* picked);

@@ -1,6 +1,7 @@
 // MoveActivations. FuseGradients puts one new node in the place of each gradient of an activation and the node that
-// writes its operand. DeferActivations then finds the activations whose readers can apply them (Find), tells the
-// readers, and connects them to the operand. Gradients come first, because the new nodes are readers that can.
+// writes its operand or reads its result. DeferActivations then finds the activations whose readers can apply them
+// (Find), tells the readers, and connects them to the operand. Gradients come first, because the new nodes are readers
+// that can.
 #include "cohort/backends/cuda/passes/move_activations.h"
 
 #include <algorithm>
@@ -65,43 +66,76 @@ void MoveControls(const Graph& graph, const std::map<const Node*, Node*>& by) {
   }
 }
 
-// Returns the op that is `op` and the gradient of an activation in one, or null.
-const char* WithGradient(const std::string& op) {
+// Returns the op that is `op` and, behind it, the gradient of an activation in one, or null.
+const char* WithGradientOfResult(const std::string& op) {
   if (op == "DepthwiseConv2dNativeBackpropInput") return "_FusedDepthwiseConv2dNativeBackpropInput";
   if (op == "AvgPoolGrad") return "_FusedAvgPoolGrad";
   return nullptr;
 }
+
+// Returns the op that is the gradient of an activation and, behind it, `op` in one, or null. `input` is the input of
+// `op` that is the gradient.
+const char* WithGradientOfInput(const std::string& op, int input) {
+  return op == "_MaxPoolGradAtPlaces" && input == 2 ? "_FusedMaxPoolGradAtPlaces" : nullptr;
+}
+
+// Returns whether the node is one kernel with elementwise nodes that read its result.
+bool BeginsChain(const Node& node) { return node.op().is_elementwise() || node.op().is_broadcasting(); }
 
 // Returns the node that writes the operand of `gradient`, if they can become one.
 Node* WriterFor(const Node& gradient, const Readers& readers) {
   const std::optional<int> operand = gradient.op().activation_gradient();
   if (!operand || !FindActivationGradient(gradient.op_name())) return nullptr;
   Node* const writer = gradient.input(*operand).node;
-  if (WithGradient(writer->op_name()) == nullptr || readers.at(writer).size() != 1) return nullptr;
+  if (WithGradientOfResult(writer->op_name()) == nullptr || readers.at(writer).size() != 1) return nullptr;
   const Node* const activated = gradient.input(1 - *operand).node;
   const auto& waits = gradient.control_inputs();
   const auto needs_writer = [&](const Node* node) { return Needs(node, writer); };
   return needs_writer(activated) || std::any_of(waits.begin(), waits.end(), needs_writer) ? nullptr : writer;
 }
 
+// Returns the only reader of the result of `gradient`, if they can become one.
+Node* ReaderFor(const Node& gradient, const Readers& readers) {
+  const std::optional<int> operand = gradient.op().activation_gradient();
+  if (!operand || !FindActivationGradient(gradient.op_name()) || BeginsChain(*gradient.input(*operand).node)) {
+    return nullptr;
+  }
+  const auto found = readers.find(&gradient);
+  if (found == readers.end() || found->second.size() != 1) return nullptr;
+  const Reader& reader = found->second.front();
+  return WithGradientOfInput(reader.node->op_name(), reader.input) == nullptr ? nullptr : reader.node;
+}
+
+// Adds the node that is `op` and does the work of both `neighbour` and the gradient of an activation. It has the inputs
+// of the neighbour, but reads the operand of the gradient in place of its result, and then what was activated.
+Node* AddFused(Graph& graph, const char* op, const Node& neighbour, const Node& gradient) {
+  const int operand = *gradient.op().activation_gradient();
+  NodeBuilder builder = graph.Op(op);
+  builder.Name(StrCat(gradient.name(), "/fused")).Attrs(neighbour.attrs()).Attr("gradient", gradient.op_name());
+  builder.Device(gradient.device()).IgnoreScopes().At(gradient.site());
+  for (const Output& input : neighbour.inputs()) {
+    builder.Input(input.node == &gradient ? gradient.input(operand) : input);
+  }
+  builder.Input(gradient.input(1 - operand));
+  for (const Node* part : {&neighbour, &gradient}) {
+    for (Node* control : part->control_inputs()) builder.Control(control);
+  }
+  return builder.Finish();
+}
+
 std::unique_ptr<Graph> FuseGradients(std::unique_ptr<Graph> graph) {
   const Readers readers = ReadersOf(*graph);
-  std::map<const Node*, Node*> fused;  // by gradient
+  std::map<const Node*, Node*> fused;  // by the last of the nodes in whose place it is
   std::set<const Node*> replaced;
   for (Node* gradient : std::vector<Node*>(graph->nodes())) {
-    const Node* const writer = WriterFor(*gradient, readers);
-    if (writer == nullptr) continue;
-    NodeBuilder builder = graph->Op(WithGradient(writer->op_name()));
-    builder.Name(StrCat(gradient->name(), "/fused")).Attrs(writer->attrs()).Attr("gradient", gradient->op_name());
-    builder.Device(gradient->device()).IgnoreScopes().At(gradient->site());
-    for (const Output& input : writer->inputs()) builder.Input(input);
-    builder.Input(gradient->input(1 - *gradient->op().activation_gradient()));
-    for (const Node* part : {writer, static_cast<const Node*>(gradient)}) {
-      for (Node* control : part->control_inputs()) builder.Control(control);
+    if (const Node* const writer = WriterFor(*gradient, readers)) {
+      fused[gradient] = AddFused(*graph, WithGradientOfResult(writer->op_name()), *writer, *gradient);
+      replaced.insert({gradient, writer});
+    } else if (const Node* const reader = ReaderFor(*gradient, readers)) {
+      const char* const op = WithGradientOfInput(reader->op_name(), readers.at(gradient).front().input);
+      fused[reader] = AddFused(*graph, op, *reader, *gradient);
+      replaced.insert({gradient, reader});
     }
-    fused[gradient] = builder.Finish();
-    replaced.insert(gradient);
-    replaced.insert(writer);
   }
   if (replaced.empty()) return graph;
   for (Node* node : graph->nodes()) {
@@ -122,8 +156,8 @@ const char* AttributeFor(const Reader& reader) {
                                                            "MaxPool",
                                                            "_MaxPoolWithPlaces",
                                                            "AvgPool"};
-  static const std::map<std::string, int, std::less<>> activated = {{"_FusedDepthwiseConv2dNativeBackpropInput", 3},
-                                                                    {"_FusedAvgPoolGrad", 2}};
+  static const std::map<std::string, int, std::less<>> activated = {
+      {"_FusedDepthwiseConv2dNativeBackpropInput", 3}, {"_FusedAvgPoolGrad", 2}, {"_FusedMaxPoolGradAtPlaces", 3}};
   const std::string& op = reader.node->op_name();
   if (reader.input == 0 && first.count(op) > 0) return kInputActivation;
   const auto found = activated.find(op);
@@ -148,8 +182,7 @@ std::string CostlyActivation(const Node& node) {
     return FindActivation(activation) == Activation::kRelu ? std::string() : activation;
   }
   if (!node.op().is_activation()) return "";
-  const OpDef& before = node.input(0).node->op();
-  return before.is_elementwise() || before.is_broadcasting() ? std::string() : node.op_name();
+  return BeginsChain(*node.input(0).node) ? std::string() : node.op_name();
 }
 
 std::unique_ptr<Graph> DeferActivations(std::unique_ptr<Graph> graph) {
@@ -191,7 +224,8 @@ std::unique_ptr<Graph> DeferActivations(std::unique_ptr<Graph> graph) {
 }  // namespace
 
 std::unique_ptr<Graph> MoveActivations(std::unique_ptr<Graph> graph, const std::string& device_type) {
-  for (const char* op : {"_FusedDepthwiseConv2dNativeBackpropInput", "_FusedAvgPoolGrad"}) {
+  for (const char* op :
+       {"_FusedDepthwiseConv2dNativeBackpropInput", "_FusedAvgPoolGrad", "_FusedMaxPoolGradAtPlaces"}) {
     if (!KernelRegistry::Global().Has(op, device_type)) return graph;
   }
   return DeferActivations(FuseGradients(std::move(graph)));

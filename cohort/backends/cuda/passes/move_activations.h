@@ -11,7 +11,9 @@ namespace cohort::cuda {
 // Makes two changes:
 // - The gradient of an activation, such as SeluGrad, is applied by the kernel that writes its operand, if this is the
 //   gradient of a depthwise convolution by its input, or of an average pool, and nothing else reads it: they become one
-//   _FusedDepthwiseConv2dNativeBackpropInput or _FusedAvgPoolGrad.
+//   _FusedDepthwiseConv2dNativeBackpropInput or _FusedAvgPoolGrad. Otherwise it is applied by the kernel that reads its
+//   result, if this is a _MaxPoolGradAtPlaces and nothing else reads it, and no elementwise node computes its operand:
+//   they become one _FusedMaxPoolGradAtPlaces.
 // - An activation is applied by the kernels that read its result, if all readers are depthwise convolutions, their
 //   gradients by the filter, pools, or the new nodes of the first change. Such a reader gets the attribute
 //   `_input_activation` or, if it is a new node, `activation`, and reads the activation's operand. A single node of the

@@ -12,6 +12,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/convolution.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
 #include "cohort/ops/pooling.h"
 #include "cohort/ops/variables.h"
@@ -40,6 +41,8 @@ class MovedActivationsTest : public RecordingTest {
     const Output x = ops::Placeholder(g, DType::kFloat32, Shape{-1, 8, 8, 4}, "x");
     Output y = separable(separable(x, 4, 8), 8, 8);
     y = separable(ops::MaxPool(y, {.size = {2, 2}, .strides = {2, 2}}), 8, 4);
+    y = ops::Reshape(ops::MaxPool(y, {.size = {2, 2}, .strides = {2, 2}}), {-1, 16});
+    y = ops::MatMul(y, next({16, 5})) * 0.1f;
     const Output loss = ops::Mean(ops::Square(y - 1.0f));
     std::vector<Output> values;
     for (const ops::Variable& v : variables) values.push_back(v);

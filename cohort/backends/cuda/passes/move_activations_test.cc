@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cpu/passes/image_gradient_fusion.h"
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/compare.h"
 #include "cohort/graph/copy_node.h"
@@ -30,6 +31,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 // Names of gradients and activations in a graph: "op" of a node of its own, "op in OP" of one that another node
 // applies.
@@ -197,6 +199,82 @@ TEST(MoveActivationsTest, GradientsAreWrittenByTheGradientsOfAveragePools) {
   g.AddResultAndGradients(ops::AvgPool(x, {.size = {2, 2}, .strides = {2, 2}}));
   EXPECT_THAT(ActivationsIn(*g.Move()),
               UnorderedElementsAre("Relu in AvgPool", "Relu in _FusedAvgPoolGrad", "ReluGrad in _FusedAvgPoolGrad"));
+}
+
+// A max pool of an activation whose gradient comes from a product, as behind the last pool of guide 004.
+Output PoolBeforeProduct(TestGraph& g, const std::string& activation, const ops::PoolOptions& options) {
+  const Output x = Activate(activation, ops::Conv2D(g.Input({2, 7, 6, 3}), g.Input({1, 1, 3, 5})));
+  const Output pooled = ops::MaxPool(x, options);
+  const int64_t columns = pooled.shape().num_elements() / 2;
+  return ops::MatMul(ops::Reshape(pooled, {2, columns}), g.Input({columns, 3}));
+}
+
+TEST(MoveActivationsTest, GradientsAreReadByTheGradientsOfMaxPools) {
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
+    for (const std::string& activation : ActivationOps()) {
+      for (const int64_t stride : {1, 2}) {
+        SCOPED_TRACE(StrCat(activation, " ", dtype, " ", stride));
+        TestGraph g(dtype);
+        g.AddResultAndGradients(
+            PoolBeforeProduct(g, activation, {.size = {2, 2}, .strides = {stride, stride}, .padding = "SAME"}));
+        const std::unique_ptr<Graph> placed = FuseImageGradients(CopyWithout(g.graph(), {}), "GPU");
+        const std::unique_ptr<Graph> moved = cuda::MoveActivations(CopyWithout(*placed, {}), "GPU");
+        std::vector<std::string> in = {StrCat(activation, " in _MaxPoolWithPlaces")};
+        const std::string gradient = StrCat(activation, "Grad");
+        if (OpRegistry::Global().Get(gradient).activation_gradient()) {  // it needs no operand of the activation
+          in.push_back(StrCat(gradient, " in _FusedMaxPoolGradAtPlaces"));
+        }
+        EXPECT_THAT(ActivationsIn(*moved), UnorderedElementsAreArray(in));
+        const std::vector<Tensor> expected = g.Run(*placed, true), actual = g.Run(*moved, true);
+        for (size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_TRUE(SameBits(actual[i], expected[i])) << i << ": " << actual[i].ToString() << expected[i].ToString();
+        }
+      }
+    }
+  }
+}
+
+// The same with the activation behind the pool. The pool's gradient then computes it again from the pool's result.
+TEST(MoveActivationsTest, AnActivationBehindAMaxPoolIsComputedByThePoolsGradient) {
+  TestGraph g;
+  const Output pooled = ops::MaxPool(ops::Conv2D(g.Input({2, 6, 6, 3}), g.Input({1, 1, 3, 4})));
+  const Output y = ops::Selu(pooled);
+  const Output x = ops::DepthwiseConv2dNative(y, g.Input({3, 3, 4, 1}), {.padding = "SAME"});
+  g.AddResult(x);
+  const Output dy = ops::Reshape(ops::MatMul(g.Input({2, 5}), g.Input({5, 36})), {2, 3, 3, 4});
+  const Output gradient = g.graph().Op("SeluGrad").Input(dy).Input(y).Finish1();
+  g.AddResult(g.graph()
+                  .Op("MaxPoolGrad")
+                  .Input(pooled.node->input(0))
+                  .Input(pooled)
+                  .Input(gradient)
+                  .Attrs(pooled.node->attrs())
+                  .Finish1());
+  const std::unique_ptr<Graph> placed = FuseImageGradients(CopyWithout(g.graph(), {}), "GPU");
+  const std::unique_ptr<Graph> moved = cuda::MoveActivations(CopyWithout(*placed, {}), "GPU");
+  EXPECT_THAT(ActivationsIn(*moved),
+              UnorderedElementsAre("Selu in DepthwiseConv2dNative", "Selu in _FusedMaxPoolGradAtPlaces",
+                                   "SeluGrad in _FusedMaxPoolGradAtPlaces"));
+  const std::vector<Tensor> expected = g.Run(*placed, true), actual = g.Run(*moved, true);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(SameBits(actual[i], expected[i])) << i;
+}
+
+TEST(MoveActivationsTest, AGradientBeforeThatOfAMaxPoolStaysIfItIsReadElsewhereOrPartOfAChain) {
+  const auto counts = [](bool is_read, bool is_chain) {
+    TestGraph g;
+    const Output pooled = ops::MaxPool(g.Input({2, 6, 6, 4}));
+    const Output dy = ops::MaxPool(g.Input({2, 6, 6, 4}));
+    const Output of_chain = is_chain ? ops::Square(dy) : dy;
+    const Output gradient = g.graph().Op("SeluGrad").Input(of_chain).Input(pooled).Finish1();
+    NodeBuilder builder = g.graph().Op("MaxPoolGrad");
+    builder.Input(pooled.node->input(0)).Input(pooled).Input(gradient).Attrs(pooled.node->attrs());
+    g.AddResult(builder.Finish1());
+    if (is_read) g.AddResult(gradient);
+    return ActivationsIn(*cuda::MoveActivations(FuseImageGradients(CopyWithout(g.graph(), {}), "GPU"), "GPU"));
+  };
+  EXPECT_THAT(counts(false, false), ElementsAre("SeluGrad in _FusedMaxPoolGradAtPlaces"));
+  EXPECT_THAT(counts(true, false), ElementsAre("SeluGrad"));
+  EXPECT_THAT(counts(false, true), ElementsAre("SeluGrad"));
 }
 
 // What the readers of an activation have to be, and what stays as it is.
