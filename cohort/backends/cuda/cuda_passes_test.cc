@@ -64,8 +64,8 @@ TEST(CudaPassesTest, FusedGraphsComputeTheSame) {
   std::unique_ptr<Graph> copy = CopyWithout(network.graph, {});
   const std::unique_ptr<Graph> fused = cuda::CudaBackend::Get().Improve(std::move(copy));
   for (const Node* node : fused->nodes()) all.push_back(node->op_name());
-  for (const char* op :
-       {"_FusedConv2D", "_FusedMatMul", "_FusedConv2DBackpropFilter", "_MaxPoolWithPlaces", "_MaxPoolGradAtPlaces"}) {
+  for (const char* op : {"_FusedConv2D", "_FusedMatMul", "_FusedConv2DBackpropFilter", "_MaxPoolWithPlaces",
+                         "_FusedMaxPoolGradAtPlaces"}) {
     EXPECT_THAT(all, Contains(std::string(op)));
   }
   for (const char* op : {"Conv2D", "MaxPool", "MaxPoolGrad", "Selu", "Relu", "BiasAdd"}) {

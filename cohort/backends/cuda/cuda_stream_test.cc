@@ -52,9 +52,9 @@ class CudaStreamTest : public ::testing::Test {
 
 TEST_F(CudaStreamTest, AnEventIsReachedAfterTheWorkBeforeIt) {
   COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
-  int value = 0;
+  const Value value(driver_);
   fake_.control().Hold(0);
-  driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+  driver_.FillAsync(value.on_card, 1, sizeof(int), stream_.handle());
   const auto event = stream_.Record();
   EXPECT_FALSE(event->reached());
   const Status late = event->Synchronize(std::chrono::steady_clock::now() + std::chrono::milliseconds(10));
@@ -63,7 +63,8 @@ TEST_F(CudaStreamTest, AnEventIsReachedAfterTheWorkBeforeIt) {
   fake_.control().Release(0);
   EXPECT_TRUE(event->Synchronize(Later()).ok());
   EXPECT_TRUE(event->reached());
-  EXPECT_EQ(value, 0x01010101);
+  const CardMemoryAccess access;
+  EXPECT_EQ(*value.on_card, 0x01010101);
 }
 
 TEST_F(CudaStreamTest, AStreamThatWasNotUsedNeedsNoCard) {
@@ -154,11 +155,11 @@ TEST_F(CudaStreamTest, WhatIsEnqueuedBeforeARecordComesBeforeItsEvent) {
 // An illegal address in a kernel: everything that waits learns of it, and nothing hangs.
 TEST_F(CudaStreamTest, EventsOfACardThatHasFailedCarryItsError) {
   COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
-  int value = 0;
+  const Value value(driver_);
   fake_.control().Hold(0);
   std::promise<Status> heard;
   fake_.control().FailWork(0, 1);
-  driver_.FillAsync(&value, 1, sizeof(value), stream_.handle());
+  driver_.FillAsync(value.on_card, 1, sizeof(int), stream_.handle());
   const auto event = stream_.Record();
   event->OnReady([&](const Status& status) { heard.set_value(status); });
   fake_.control().Release(0);
@@ -166,7 +167,10 @@ TEST_F(CudaStreamTest, EventsOfACardThatHasFailedCarryItsError) {
   EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_THAT(status.message(), HasSubstr("illegal memory access"));
   EXPECT_THAT(heard.get_future().get().message(), HasSubstr("illegal memory access"));
-  EXPECT_EQ(value, 0);
+  {
+    const CardMemoryAccess access;
+    EXPECT_EQ(*value.on_card, -1);  // poison
+  }
   const auto after = stream_.Record();  // does not throw
   EXPECT_TRUE(after->reached());
   EXPECT_THAT(after->Synchronize(Later()).message(), HasSubstr("illegal memory access"));

@@ -29,7 +29,7 @@ FakeControl::FakeControl(int cards) {
 FakeControl::~FakeControl() {
   for (const auto& card : cards_) {
     MutexLock lock(card->mu);
-    for (const auto& [data, bytes] : card->blocks) DeleteFakeMemory(data);
+    for (const auto& [data, bytes] : card->blocks) DeleteCardMemory(data, bytes);
   }
 }
 

@@ -29,6 +29,14 @@ constexpr size_t kSharedBytes = 227 * 1024;  // as much as an H100 has
 // Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
 bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
 
+// Returns whether one of the blocks, which are sizes by address, has all of these bytes.
+bool Contains(const std::map<void*, size_t>& blocks, const void* data, size_t bytes) {
+  auto after = blocks.upper_bound(const_cast<void*>(data));
+  if (after == blocks.begin()) return false;
+  const auto& [begin, size] = *--after;
+  return static_cast<const char*>(data) + bytes <= static_cast<const char*>(begin) + size;
+}
+
 // The clock of the stream whose thread this is.
 thread_local double microseconds_spent = 0;
 
@@ -78,6 +86,7 @@ class FakeDriver::Queue {
   Queue(int card, CardState& state, const std::string& name, const FakeDriverOptions& options, uint64_t seed)
       : card_(card), state_(state), thread_([this, name, options, seed] {
           SetThreadName(name);
+          BecomeThreadOfCard();
           Loop(options, seed);
         }) {}
   ~Queue() { Stop(); }
@@ -262,7 +271,7 @@ void* FakeDriver::Allocate(int card, size_t bytes) {
   if (one_fails || taking_fails) return nullptr;
   MutexLock lock(state.mu);
   if (bytes > options_.memory_bytes - state.used) return nullptr;
-  void* data = NewFakeMemory(bytes);
+  void* data = NewCardMemory(bytes);
   if (data == nullptr) return nullptr;
   state.used += bytes;
   state.blocks[data] = bytes;
@@ -283,8 +292,8 @@ void FakeDriver::Free(int card, void* data) {
   if (found == state.blocks.end())
     throw InternalError("[fake driver] expected memory of the card to free; got another address");
   state.used -= found->second;
+  DeleteCardMemory(data, found->second);
   state.blocks.erase(found);
-  DeleteFakeMemory(data);
 }
 
 void* FakeDriver::AllocatePinned(int card, size_t bytes) {
@@ -446,10 +455,36 @@ double FakeDriver::MicrosecondsBetween(EventHandle begin, EventHandle end) {
   return time_of(end) - time_of(begin);
 }
 
+bool FakeDriver::IsOnCard(const void* data, size_t bytes) const {
+  for (int card = 0; card < options_.cards; ++card) {
+    const CardState& state = State(card);
+    MutexLock lock(state.mu);
+    if (Contains(state.blocks, data, bytes)) return true;
+  }
+  return false;
+}
+
+bool FakeDriver::IsPinned(const void* data, size_t bytes) const {
+  MutexLock lock(mu_);
+  return Contains(pinned_, data, bytes);
+}
+
+void FakeDriver::CheckSides(const void* to, const void* from, size_t bytes, Copy direction, bool capturing) const {
+  const bool to_host = direction == Copy::kToHost, from_host = direction == Copy::kFromHost;
+  if (IsOnCard(to, bytes) == to_host || IsOnCard(from, bytes) == from_host) {
+    throw InternalError(
+        "[cuda] invalid argument (1, on the fake driver): the direction of a copy is not that of its addresses");
+  }
+  // A graph copies when it is launched. Other memory may be gone then.
+  if (!capturing || direction == Copy::kOnDevice || IsPinned(to_host ? to : from, bytes)) return;
+  throw InternalError("[fake driver] expected pinned memory in a copy of a graph; got other memory of the host");
+}
+
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
+  if (bytes > 0) CheckSides(to, from, bytes, direction, queue->capturing());
   control_.CountCopy(direction, bytes, queue->has_kernels());
   if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
 }
@@ -458,6 +493,9 @@ void FakeDriver::FillAsync(void* to, unsigned char value, size_t bytes, StreamHa
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
+  if (bytes > 0 && !IsOnCard(to, bytes)) {
+    throw InternalError("[cuda] invalid argument (1, on the fake driver): a fill is for memory of a card");
+  }
   if (bytes > 0) queue->Add([=] { std::memset(to, value, bytes); });
 }
 

@@ -95,6 +95,11 @@ class FakeDriver final : public Driver {
   void CheckHasCode(const KernelCode& code, int card) const;
   // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
   void RefuseIfWanted(Queue& queue);
+  // Whether all of these bytes are memory of one card, or are pinned.
+  bool IsOnCard(const void* data, size_t bytes) const;
+  bool IsPinned(const void* data, size_t bytes) const;
+  // Throws InternalError if the addresses of a copy are not where its direction says.
+  void CheckSides(const void* to, const void* from, size_t bytes, Copy direction, bool capturing) const;
   // Throws FailedPreconditionError, and makes the capture invalid, if the calling thread captures a stream.
   void RefuseInCapture(const char* call);
 

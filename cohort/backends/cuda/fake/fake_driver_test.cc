@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -70,6 +71,10 @@ class FakeDriverTest : public ::testing::Test {
       return Status::FromCurrentException();
     }
   }
+  static float Value(const float* on_card) {
+    const CardMemoryAccess access;
+    return *on_card;
+  }
   FakeControl& control() { return driver_.control(); }
 
   FakeDriver driver_{TwoCards()};
@@ -80,7 +85,7 @@ class FakeDriverTest : public ::testing::Test {
 // A card's memory has any bytes when it is given, those of another tensor for example.
 TEST_F(FakeDriverTest, NewMemoryIsPoisoned) {
   const float* const number = NewNumber();
-  EXPECT_NE(*number, *number);  // NaN
+  EXPECT_TRUE(std::isnan(Value(number)));
 }
 
 // A call that enqueues returns before its work has run.
@@ -88,10 +93,10 @@ TEST_F(FakeDriverTest, WorkIsNotDoneWhenItsCallReturns) {
   float* const number = NewNumber();
   control().Hold(0);
   Set(number, 3, stream_);
-  EXPECT_NE(*number, 3);
+  EXPECT_NE(Value(number), 3);
   control().Release(0);
   EXPECT_TRUE(Synchronize().ok());
-  EXPECT_EQ(*number, 3);
+  EXPECT_EQ(Value(number), 3);
 }
 
 // cudaFree waits for all work of the card.
@@ -100,7 +105,7 @@ TEST_F(FakeDriverTest, FreeWaitsForTheWorkOfTheCard) {
   for (int i = 0; i < 50; ++i) Set(number, static_cast<float>(i), stream_);
   void* const other = driver_.Allocate(0, 8);
   driver_.Free(0, other);
-  EXPECT_EQ(*number, 49);
+  EXPECT_EQ(Value(number), 49);
 }
 
 TEST_F(FakeDriverTest, MemoryIsFreedOnceAndOnItsOwnCard) {
@@ -119,31 +124,32 @@ TEST_F(FakeDriverTest, ArgumentsAreThoseOfTheLaunch) {
   argument.value = 2;
   control().Release(0);
   EXPECT_TRUE(Synchronize().ok());
-  EXPECT_EQ(*number, 1);
+  EXPECT_EQ(Value(number), 1);
 }
 
 // A graph has the arguments of its capture, but copies read what the memory holds when the graph runs.
 TEST_F(FakeDriverTest, AGraphKeepsArgumentsAndReadsMemoryAnew) {
   float* const number = NewNumber();
   float* const copy = NewNumber();
-  float from = 5;
+  auto* const from = static_cast<float*>(driver_.AllocatePinned(0, sizeof(float)));
   Set(number, 0, stream_);  // loads the kernel
   driver_.BeginCapture(stream_);
   SetNumber argument{number, 1};
   driver_.Launch(kSetNumber, kOneThread, &argument, sizeof(argument), stream_);
   argument.value = 2;
-  driver_.CopyAsync(copy, &from, sizeof(from), Driver::Copy::kFromHost, stream_);
+  driver_.CopyAsync(copy, from, sizeof(float), Driver::Copy::kFromHost, stream_);
   const GraphHandle graph = driver_.EndCapture(stream_);
   EXPECT_TRUE(Synchronize().ok());
-  EXPECT_EQ(*number, 0);  // a capture runs nothing
+  EXPECT_EQ(Value(number), 0);  // a capture runs nothing
   for (const float value : {6.0f, 7.0f}) {
-    from = value;
+    *from = value;
     driver_.LaunchGraph(graph, stream_);
     EXPECT_TRUE(Synchronize().ok());
-    EXPECT_EQ(*number, 1);
-    EXPECT_EQ(*copy, value);
+    EXPECT_EQ(Value(number), 1);
+    EXPECT_EQ(Value(copy), value);
   }
   driver_.DestroyGraph(graph);
+  driver_.FreePinned(0, from);
 }
 
 // During a capture a card refuses what would need it at once, and the capture is lost.
@@ -235,7 +241,7 @@ TEST_F(FakeDriverTest, AnErrorOfWorkComesLateAndStays) {
   control().Release(0);
   const auto is_named = AllOf(HasSubstr("illegal memory access"), HasSubstr("on card 0"));
   EXPECT_THAT(std::string(Synchronize().message()), is_named);
-  EXPECT_EQ(*number, 1);  // what stood behind the failed work did not run
+  EXPECT_EQ(Value(number), 1);  // what stood behind the failed work did not run
   EXPECT_THAT(MessageOf<InternalError>([&] { Set(number, 4, stream_); }), is_named);
   EXPECT_THAT(MessageOf<InternalError>([&] { driver_.Allocate(0, 8); }), is_named);
   EXPECT_THAT(MessageOf<InternalError>([&] { driver_.MakeEvent(0, EventUse::kOrder); }), is_named);
@@ -298,6 +304,39 @@ TEST_F(FakeDriverTest, AnyCallThatTakesMemoryCanFail) {
     EXPECT_THAT(MessageOf<ResourceExhaustedError>(call), HasSubstr("out of memory (2"));
   }
   EXPECT_EQ(control().live(), (FakeLive{0, 0, 1, 0, 0}));
+}
+
+// A host cannot read memory of a card.
+TEST_F(FakeDriverTest, AThreadOfTheHostThatTouchesMemoryOfACardEndsTheProcess) {
+  if (!CardMemoryIsGuarded()) GTEST_SKIP() << "this processor has no protection keys";
+  volatile float* const number = NewNumber();
+  EXPECT_DEATH((void)*number, "a thread of the host has read or written memory of a card");
+  EXPECT_DEATH(*number = 1, "a thread of the host has read or written memory of a card");
+}
+
+// The directions of copies are those of their addresses, and a graph takes pinned memory only.
+TEST_F(FakeDriverTest, CopiesAndFillsCheckTheSidesOfTheirAddresses) {
+  float* const number = NewNumber();
+  float on_host = 0;
+  const auto copy = [&](void* to, const void* from, Driver::Copy direction) {
+    return ErrorOf([&] { driver_.CopyAsync(to, from, sizeof(float), direction, stream_); });
+  };
+  using enum Driver::Copy;
+  EXPECT_EQ(copy(number, &on_host, kFromHost), "no error");
+  EXPECT_EQ(copy(&on_host, number, kToHost), "no error");
+  EXPECT_EQ(copy(number, number, kOnDevice), "no error");
+  EXPECT_THAT(copy(number, &on_host, kToHost), HasSubstr("the direction of a copy"));
+  EXPECT_THAT(copy(number, &on_host, kOnDevice), HasSubstr("the direction of a copy"));
+  EXPECT_THAT(copy(&on_host, number, kFromHost), HasSubstr("the direction of a copy"));
+  EXPECT_THAT(ErrorOf([&] { driver_.FillAsync(&on_host, 0, sizeof(float), stream_); }), HasSubstr("a fill is for"));
+  EXPECT_THAT(ErrorOf([&] { driver_.FillAsync(number, 0, sizeof(float) + 1, stream_); }), HasSubstr("a fill is for"));
+  auto* const pinned = static_cast<float*>(driver_.AllocatePinned(0, sizeof(float)));
+  driver_.BeginCapture(stream_);
+  EXPECT_EQ(copy(pinned, number, kToHost), "no error");
+  EXPECT_THAT(copy(&on_host, number, kToHost), HasSubstr("expected pinned memory"));
+  driver_.DestroyGraph(driver_.EndCapture(stream_));
+  (void)Synchronize();
+  driver_.FreePinned(0, pinned);
 }
 
 }  // namespace

@@ -11,12 +11,32 @@ namespace cohort::cuda {
 inline constexpr unsigned char kFakePoison = 0xff;
 inline constexpr std::align_val_t kFakeAlignment{256};
 
-// Returns poisoned memory, or null if there is not enough.
+// Pinned memory and arguments of kernels, which a card and its host share. Returns poisoned memory, or null if there is
+// not enough.
 inline void* NewFakeMemory(size_t bytes) {
   void* data = ::operator new(bytes, kFakeAlignment, std::nothrow);
   if (data != nullptr) std::memset(data, kFakePoison, bytes);
   return data;
 }
 inline void DeleteFakeMemory(void* data) { ::operator delete(data, kFakeAlignment); }
+
+// The memory of a card. A thread of the host that reads or writes it ends the process with a line that says so, as it
+// would end on a machine with a card. This needs memory protection keys (pkeys(7)), which most processors for servers
+// have; on others such a mistake is not seen. A page behind the memory cannot be touched by anybody. Returns poisoned
+// memory, or null if there is not enough.
+void* NewCardMemory(size_t bytes);
+// `bytes` are those of NewCardMemory.
+void DeleteCardMemory(void* data, size_t bytes);
+// Whether memory of a card is kept from threads of the host on this machine.
+bool CardMemoryIsGuarded();
+// Makes this thread one of a card's. Threads that it starts are, too.
+void BecomeThreadOfCard();
+// While it lives, a test may look into memory of a card on the thread that made it, as into the fake's own state.
+class CardMemoryAccess {
+ public:
+  CardMemoryAccess();
+  ~CardMemoryAccess();
+  CardMemoryAccess(const CardMemoryAccess&) = delete;
+};
 
 }  // namespace cohort::cuda

@@ -124,6 +124,7 @@ class ChainSourceTest : public ::testing::Test {
     EXPECT_TRUE(expected == got) << static_cast<int>(type) << ", " << args.n << " elements";
   }
 
+  const CardMemoryAccess access_;  // tests write and read operands themselves
   FakeDriver& driver_ = RegisterFakeCuda();
   // The process keeps kernels of the compiler, by its address. So it lives as long as the process.
   HostCompiler& compiler_ = []() -> HostCompiler& {
