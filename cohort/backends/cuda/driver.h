@@ -106,7 +106,7 @@ class Driver : public CardClock {
   enum class Copy { kToHost, kFromHost, kOnDevice };
   virtual void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) = 0;
   virtual void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) = 0;
-  // Enqueues a kernel. Copies the `bytes` of `argument` before it returns.
+  // Enqueues a kernel. Copies the `bytes` of `argument` before it returns. In a capture: may throw KernelNotLoaded.
   virtual void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,
                       StreamHandle stream) = 0;
   // Returns whether LoadKernel works. It does not if kernels run on the host.

@@ -5,10 +5,12 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/driver.h"
+#include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -57,6 +59,9 @@ void Use(int card) { Check("cudaSetDevice", card, cudaSetDevice(card)); }
 cudaStream_t Native(StreamHandle stream) { return static_cast<cudaStream_t>(stream.native); }
 cudaEvent_t Native(EventHandle event) { return static_cast<cudaEvent_t>(event.native); }
 cudaGraphExec_t Native(GraphHandle graph) { return static_cast<cudaGraphExec_t>(graph.native); }
+
+// Whether this thread captures a stream.
+thread_local bool captures = false;
 
 class RuntimeDriver final : public Driver {
  public:
@@ -168,6 +173,9 @@ class RuntimeDriver final : public Driver {
   void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t,
               StreamHandle stream) override {
     Use(stream.card);
+    if (captures && !HasLoaded(code, stream.card)) {
+      throw KernelNotLoaded{[this, &code, card = stream.card] { Load(code, card); }};
+    }
     if (size.shared_bytes > kSharedWithoutAsking) AllowShared(code, stream.card, size.shared_bytes);
     void* arguments[] = {const_cast<void*>(argument)};
     const cudaError_t error = cudaLaunchKernel(code.device, dim3(size.blocks[0], size.blocks[1], size.blocks[2]),
@@ -175,6 +183,7 @@ class RuntimeDriver final : public Driver {
                                                size.shared_bytes, Native(stream));
     if (error != cudaSuccess) [[unlikely]]
       StatusOf(StrCat("cudaLaunchKernel of ", code.name), stream.card, error).ThrowIfError();
+    if (!captures) NoteLoaded(code, stream.card);
   }
 
   bool LoadsKernels() const override { return true; }
@@ -193,8 +202,10 @@ class RuntimeDriver final : public Driver {
     // Other threads may allocate meanwhile.
     Check("cudaStreamBeginCapture", stream.card,
           cudaStreamBeginCapture(Native(stream), cudaStreamCaptureModeThreadLocal));
+    captures = true;
   }
   GraphHandle EndCapture(StreamHandle stream) override {
+    captures = false;
     Use(stream.card);
     cudaGraph_t graph = nullptr;
     const cudaError_t error = cudaStreamEndCapture(Native(stream), &graph);
@@ -242,6 +253,26 @@ class RuntimeDriver final : public Driver {
     (void)cudaGetLastError();
     return false;
   }
+  void Load(const KernelCode& code, int card) {
+    Use(card);
+    cudaFuncAttributes attributes;  // to ask for them loads the code
+    const cudaError_t error = cudaFuncGetAttributes(&attributes, code.device);
+    if (error != cudaSuccess) StatusOf(StrCat("cudaFuncGetAttributes of ", code.name), card, error).ThrowIfError();
+    NoteLoaded(code, card);
+  }
+  // Says that the card has loaded the kernel's code. It is called at each launch, so a thread remembers what it has
+  // said, and takes no lock for it again.
+  void NoteLoaded(const KernelCode& code, int card) {
+    thread_local std::set<std::pair<const void*, int>> noted;
+    const std::pair<const void*, int> kernel(code.device, card);
+    if (!noted.insert(kernel).second) return;
+    MutexLock lock(mu_);
+    loaded_.insert(kernel);
+  }
+  bool HasLoaded(const KernelCode& code, int card) {
+    MutexLock lock(mu_);
+    return loaded_.contains({code.device, card});
+  }
   // Lets a kernel have more dynamic shared memory on the card than the card gives without being asked. Requires: the
   // card is the current one of this thread.
   void AllowShared(const KernelCode& code, int card, size_t bytes) {
@@ -257,6 +288,7 @@ class RuntimeDriver final : public Driver {
   Mutex mu_;
   std::map<int, CardInfo> known_ COHORT_GUARDED_BY(mu_);
   std::map<std::pair<const void*, int>, size_t> allowed_ COHORT_GUARDED_BY(mu_);
+  std::set<std::pair<const void*, int>> loaded_ COHORT_GUARDED_BY(mu_);  // kernels, and cards that have their code
 };
 
 // Returns the version of the installed driver as its kernel module tells it ("535.104.05"), or "".

@@ -24,7 +24,7 @@ struct FakeCardState {
   int64_t work_left COHORT_GUARDED_BY(mu) = 0;
   size_t used COHORT_GUARDED_BY(mu) = 0;
   std::map<void*, size_t> blocks COHORT_GUARDED_BY(mu);
-  std::set<void (*)(const void*, const LaunchSize&)> loaded COHORT_GUARDED_BY(mu);  // kernels that ran outside captures
+  std::set<void (*)(const void*, const LaunchSize&)> loaded COHORT_GUARDED_BY(mu);  // kernels that it has loaded
   std::vector<std::shared_ptr<FakeDriver::Queue>> streams COHORT_GUARDED_BY(mu);
 
   // Called by a stream before a piece of work. Waits while the card is held. Returns whether the work may run.

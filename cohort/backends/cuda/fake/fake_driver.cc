@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cohort/backends/cuda/fake/fake_card_state.h"
+#include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/str_split.h"
 #include "cohort/core/thread_pool.h"
@@ -508,15 +509,25 @@ void FakeDriver::CheckHasCode(const KernelCode& code, int card) const {
       .ThrowIfError();
 }
 
-void FakeDriver::CheckIsLoaded(const KernelCode& code, Queue& queue) {
+void FakeDriver::NeedLoaded(const KernelCode& code, Queue& queue) {
   CardState& state = State(queue.card());
-  bool is_new = false;
-  {
-    MutexLock lock(state.mu);
-    is_new = state.loaded.count(code.host) == 0;
-    if (!queue.capturing()) state.loaded.insert(code.host);
+  const bool captures = queue.capturing();
+  MutexLock lock(state.mu);
+  if (!captures) {
+    state.loaded.insert(code.host);
+  } else if (state.loaded.count(code.host) == 0) {
+    throw KernelNotLoaded{[this, &code, card = queue.card()] { Load(code, card); }};
   }
-  if (is_new && queue.capturing()) RefuseInCapture("the first launch of a kernel, which loads its module");
+}
+
+void FakeDriver::Load(const KernelCode& code, int card) {
+  RefuseInCapture("Load");
+  NeedContext(card, "Load");
+  CheckHasCode(code, card);
+  Take(card, "Load");
+  CardState& state = State(card);
+  MutexLock lock(state.mu);
+  state.loaded.insert(code.host);
 }
 
 const void* FakeDriver::LoadKernel(int card, const std::string& code, const char* name) {
@@ -549,7 +560,7 @@ void FakeDriver::Launch(const KernelCode& code, const LaunchSize& size, const vo
   }
   CheckHasCode(code, queue->card());
   RefuseIfWanted(*queue);
-  CheckIsLoaded(code, *queue);
+  NeedLoaded(code, *queue);
   control_.CountLaunch(code);
   queue->set_has_kernels();
   // Kernels are arguments by value: they are as they were at the launch, or at the capture.

@@ -90,8 +90,10 @@ class FakeDriver final : public Driver {
   void NeedContext(int card, const char* call);
   // Counts a call that takes memory. Throws ResourceExhaustedError if FailTaking wants it to fail.
   void Take(int card, const char* call);
-  // Notes that the card has the kernel's module. During a capture, a kernel that the card does not have is refused.
-  void CheckIsLoaded(const KernelCode& code, Queue& queue);
+  // Throws KernelNotLoaded if the stream is captured and the card has not loaded the kernel. Otherwise the card has it
+  // from now on.
+  void NeedLoaded(const KernelCode& code, Queue& queue);
+  void Load(const KernelCode& code, int card);
   void CheckHasCode(const KernelCode& code, int card) const;
   // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
   void RefuseIfWanted(Queue& queue);

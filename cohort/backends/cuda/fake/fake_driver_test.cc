@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/core/testing/throws.h"
 
 namespace cohort::cuda {
@@ -163,7 +164,6 @@ TEST_F(FakeDriverTest, CallsThatNeedTheCardAreRefusedInACapture) {
       [&] { driver_.AllocatePinned(0, 8); },     [&] { driver_.FreePinned(0, pinned); },
       [&] { driver_.MakeStream(0, "other"); },   [&] { (void)driver_.IsReached(event, &reached); },
       [&] { (void)driver_.Synchronize(event); }, [&] { driver_.LoadKernel(0, "kernel.so", "kernel"); },
-      [&] { Set(number, 1, stream_); },  // the first launch of a kernel loads its module
   };
   for (const auto& call : calls) {
     driver_.BeginCapture(stream_);
@@ -174,6 +174,26 @@ TEST_F(FakeDriverTest, CallsThatNeedTheCardAreRefusedInACapture) {
   driver_.DestroyEvent(0, event);
   driver_.FreePinned(0, pinned);
   EXPECT_EQ(control().live(), (FakeLive{1, 0, 1, 0, 0}));
+}
+
+TEST_F(FakeDriverTest, ALaunchIsCapturedOnlyIfTheCardHasTheCode) {
+  float* const number = NewNumber();
+  driver_.BeginCapture(stream_);
+  std::function<void()> load;
+  try {
+    Set(number, 1, stream_);
+  } catch (const KernelNotLoaded& kernel) {
+    load = kernel.load;
+  }
+  ASSERT_TRUE(load) << "expected KernelNotLoaded";
+  driver_.DestroyGraph(driver_.EndCapture(stream_));  // the capture is not lost
+  driver_.BeginCapture(stream_);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>(load), HasSubstr("not permitted when stream is capturing"));
+  EXPECT_THROW(driver_.EndCapture(stream_), FailedPreconditionError);
+  load();
+  driver_.BeginCapture(stream_);
+  Set(number, 1, stream_);
+  driver_.DestroyGraph(driver_.EndCapture(stream_));
 }
 
 // Another thread may go on during a capture that is thread-local, but not on the captured stream.

@@ -1,10 +1,9 @@
 // Calls of libraries that fail in a training: while a step is launched, while it is recorded, and behind its launch.
 #include <deque>
 
-#include "cohort/backends/cuda/fake/cards_of_test.h"
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
 #include "cohort/backends/cuda/testing/network.h"
-#include "cohort/backends/cuda/testing/recording_fixture.h"
+#include "cohort/backends/cuda/testing/own_card_fixture.h"
 #include "cohort/core/testing/throws.h"
 
 namespace cohort::cuda {
@@ -13,26 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class LibraryFaultsTest : public RecordingTest {
- protected:
-  ~LibraryFaultsTest() override { cards_.End(); }
-  void SetUp() override { COHORT_NEEDS_FAKE("the test has cards of its own"); }
-  static SessionConfig OneCard() {
-    SessionConfig config = Config();
-    config.device_count[CudaBackend::Get().type()] = 1;
-    return config;
-  }
-  template <typename Work>
-  static Status StatusOf(const Work& work) {
-    try {
-      work();
-    } catch (...) {
-      return Status::FromCurrentException();
-    }
-    return {};
-  }
-  CardsOfTest cards_;
-};
+class LibraryFaultsTest : public OwnCardTest {};
 
 // No update comes before the first product of a step, so the failed step has changed nothing.
 TEST_F(LibraryFaultsTest, AProductThatFailsIsNamedAndTheNextStepWorks) {
@@ -90,6 +70,19 @@ TEST_F(LibraryFaultsTest, WorkThatFailsInAGraphIsTheErrorOfTheStepAndOfAllLaterO
   EXPECT_THAT(MessageOf<InternalError>([&] { network.Train(5, 3); }), HasSubstr("illegal memory access"));
   EXPECT_EQ(cards_.control().graph_launches(), before + 1);
   EXPECT_THAT(MessageOf<InternalError>([&] { network.Train(5, 4); }), HasSubstr("illegal memory access"));
+}
+
+// An initializer that runs again launches a kernel that it did not launch before: it copies into the variable's memory.
+TEST_F(LibraryFaultsTest, AKernelThatTheCardHasNotLoadedIsLoadedAndTheStepIsRecorded) {
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const ops::Variable v(g, Tensor::Vector<float>({1, 2}), {.name = "v"});
+  Session session(g, "", OneCard());
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 4; ++i) session.Run(v.initializer());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("are not recorded")));
+  EXPECT_EQ(cards_.control().graph_launches(), 3);
+  EXPECT_THAT(session.Run(v.value()).ToVector<float>(), ::testing::ElementsAre(1, 2));
 }
 
 // A compiler whose first kernel finds no memory on the card. It loads the others.

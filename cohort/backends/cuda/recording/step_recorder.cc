@@ -1,7 +1,7 @@
-// CudaStepRecorder. Record captures the step again and again until the memory is large enough: no
-// call of the driver may allocate while a stream is captured, and nobody knows before how much the step needs. An
-// attempt costs the time in which the host enqueues the step, and changes nothing. At the end, a segment that turned
-// out much too large is replaced by one that fits.
+// CudaStepRecorder. Record captures the step again and again until the memory is large enough and the card has the code
+// of all kernels: no call of the driver may allocate or load code while a stream is captured, and nobody knows before
+// what the step needs. An attempt costs the time in which the host enqueues the step, and changes nothing. At the end,
+// a segment that turned out much too large is replaced by one that fits.
 #include "cohort/backends/cuda/recording/step_recorder.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/card_faults.h"
+#include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/backends/cuda/kernels/host_fallback.h"
 #include "cohort/backends/cuda/recording/recorded_graph.h"
 #include "cohort/core/error.h"
@@ -118,7 +119,7 @@ std::unique_ptr<RecordedStep> CudaStepRecorder::Record(const Work& work) {
   } const clear{*this};
   fits_ = false;
   MakePinned(kLeastPinned);
-  for (;;) {  // ends: the memory grows, and the card's is limited
+  for (;;) {  // ends: the memory grows, and the card's is limited; each kernel is loaded once
     if (std::unique_ptr<RecordedStep> recorded = TryToRecord(work)) return recorded;
   }
 }
@@ -139,6 +140,9 @@ std::unique_ptr<RecordedStep> CudaStepRecorder::TryToRecord(const Work& work) {
     return nullptr;
   } catch (const RecordingNeedsPinned& needed) {
     MakePinned(needed.bytes);
+    return nullptr;
+  } catch (const KernelNotLoaded& needed) {
+    needed.load();
     return nullptr;
   }
   const size_t used = memory->most_in_use();

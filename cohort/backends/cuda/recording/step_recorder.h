@@ -31,7 +31,8 @@ class CudaStepRecorder final : public StepRecorder {
   std::unique_ptr<RecordedStep> Record(const Work& work) override;
 
  private:
-  // Returns the recording, or null if it needs more memory; then the memory is there for the next attempt.
+  // Returns the recording, or null if it needs more memory or a kernel that the card has not loaded; then this is there
+  // for the next attempt.
   std::unique_ptr<RecordedStep> TryToRecord(const Work& work) COHORT_REQUIRES(mu_);
   // Returns the graph of what `work` enqueues. `parts` gets the rest.
   GraphHandle Capture(const Work& work, const std::shared_ptr<RecordingMemory>& memory, RecordedParts* parts)
