@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "cohort/collective/nccl/limits.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
@@ -34,7 +35,7 @@ void AbortGuard::Start(int lanes) {
 
 void AbortGuard::Entered(int rank) {
   MutexLock lock(mu_);
-  calls_[rank] = std::chrono::steady_clock::now() + kCallLimit;
+  calls_[rank] = std::chrono::steady_clock::now() + kNcclCallLimit;
   if (sleeps_) changed_.NotifyAll();
 }
 
@@ -87,14 +88,14 @@ void AbortGuard::Loop() {
   std::string why;
   {
     MutexLock lock(mu_);
-    const auto until = std::chrono::steady_clock::now() + kLimit;
+    const auto until = std::chrono::steady_clock::now() + kNcclAbortLimit;
     while (lanes_ > 0 && changed_.WaitUntil(mu_, until)) {
     }
     if (lanes_ == 0) return;
     why = why_;
   }
   EndThisProcess(
-      StrCat("[collective] expected that NCCL's communicators are aborted within ", kLimit.count(),
+      StrCat("[collective] expected that NCCL's communicators are aborted within ", kNcclAbortLimit.count(),
              " s; they are not, and nothing else can stop them, so this process ends. The group had failed: ", why));
 }
 

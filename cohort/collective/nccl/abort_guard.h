@@ -20,11 +20,6 @@ namespace cohort::collective {
 // End it with Join.
 class AbortGuard {
  public:
-  // How long an abort may take.
-  static constexpr std::chrono::seconds kLimit{5};
-  // How long a call of a communicator that does not block may take.
-  static constexpr std::chrono::seconds kCallLimit{4};
-
   // `on_stuck` gets the rank of a lane that is in a call for longer. It is called on the guard's thread.
   explicit AbortGuard(std::function<void(int rank)> on_stuck) : on_stuck_(std::move(on_stuck)) {}
   // Requires: Join has returned, or Start was not called.

@@ -272,7 +272,7 @@ void NcclEngine::Ask(int rank, int64_t turn) {
 void NcclEngine::OnStuck(int rank) {
   host_.Fail(Status(Code::kDeadlineExceeded,
                     StrCat("[collective] ", host_.members().DescribeRank(rank), " is in a call of ",
-                           library_.Describe(), " that has not returned for ", AbortGuard::kCallLimit.count(), " s")));
+                           library_.Describe(), " that has not returned for ", kNcclCallLimit.count(), " s")));
 }
 
 void NcclEngine::OnPeerGone() {

@@ -24,6 +24,7 @@
 #include "cohort/collective/engine.h"
 #include "cohort/collective/nccl/abort_guard.h"
 #include "cohort/collective/nccl/choice.h"
+#include "cohort/collective/nccl/limits.h"
 #include "cohort/collective/nccl/nccl_lane.h"
 #include "cohort/collective/plan/plan_engine.h"
 #include "cohort/collective/turns/failure_cause.h"
@@ -91,7 +92,7 @@ class NcclEngine final : public CollectiveEngine {
   mutable std::vector<std::string> endpoints_ COHORT_GUARDED_BY(endpoints_mu_);
   Mutex mu_;
   bool failed_ COHORT_GUARDED_BY(mu_) = false;
-  FailureCause cause_{host_, std::chrono::seconds(3)};
+  FailureCause cause_{host_, kNcclCauseLimit};
 };
 
 }  // namespace cohort::collective

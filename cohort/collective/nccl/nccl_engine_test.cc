@@ -26,9 +26,6 @@ using testing::TestCluster;
 using testing::TestGroup;
 
 constexpr int kMembers = 3;
-// A lost, frozen or different member is named within 5 s, by limits of 4 s. A machine that is busy may add to that. The
-// other limits of a group are 30 s and more.
-constexpr std::chrono::seconds kNamedWithin{15};
 
 // Stands for the end of a process. The processes of several members may end at the same time.
 class EndOfProcess {
@@ -88,16 +85,15 @@ class NcclEngineTest : public ::testing::Test {
       EXPECT_EQ(outcome.value.ToVector<float>(), std::vector<float>(100, sum));
     }
   }
-  // Waits until all members have failed, and expects that this takes less than kNamedWithin. Returns the errors.
+  // Waits until all members have failed. Returns the errors. No time is compared, because the machine may be busy: the
+  // errors say which limit has passed, and limits.h compares the limits with kNcclNamedWithin.
   static std::vector<std::string> Errors(std::vector<std::future<Outcome>> futures) {
-    const auto begin = std::chrono::steady_clock::now();
     std::vector<std::string> errors;
     for (auto& future : futures) {
       const Outcome outcome = Await(future);
       EXPECT_FALSE(outcome.status.ok());
       errors.push_back(outcome.status.ToString());
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, kNamedWithin) << errors[0];
     return errors;
   }
   // A later generation of the group works, with a new identifier.
@@ -116,6 +112,10 @@ class NcclEngineTest : public ::testing::Test {
 
 testing::Layout Hosts() { return {"in_process", kMembers, 1, Algorithm::kAuto, 1, "GPU"}; }
 testing::Layout OneHost() { return {"in_process", kMembers, 1, Algorithm::kAuto, 0, "GPU"}; }
+
+// The limits by which a lost, frozen or different member is named are shorter than the time that is promised. NCCL's
+// own are compared in limits.h.
+TEST(NcclLimitsTest, APeerThatIsSilentIsLostInTime) { EXPECT_LT(ServerOptions().silence_limit, kNcclNamedWithin); }
 
 TEST_F(NcclEngineTest, AutoUsesItWhereEachMemberHasACard) {
   TestCluster cluster(Hosts());
@@ -186,8 +186,8 @@ TEST_F(NcclEngineTest, AKernelThatHangsFailsTheGroup) {
     ASSERT_TRUE(group.joined());
     ExpectWorks(group);
     nccl_.Break(1, cuda::NcclFault::kHangInKernel);
-    EXPECT_THAT(Errors(BeginAll(group, 10)),
-                Each(AllOf(HasSubstr("'w' (instance 1, round 1)"), HasSubstr("it is on all devices"))));
+    EXPECT_THAT(Errors(BeginAll(group, 10)), Each(AllOf(HasSubstr("'w' (instance 1, round 1)"), HasSubstr("within 4 s"),
+                                                        HasSubstr("it is on all devices"))));
   }
   nccl_.Heal();
   ExpectNextGenerationWorks(cluster);
@@ -222,7 +222,7 @@ TEST_F(NcclEngineTest, AMemberThatHangsInACallIsNamedAndItsProcessEnds) {
     others.push_back(std::move(futures[0]));
     others.push_back(std::move(futures[2]));
     EXPECT_THAT(Errors(std::move(others)),
-                Each(AllOf(HasSubstr("rank 1 (/job:worker"), HasSubstr("in a call of NCCL"))));
+                Each(AllOf(HasSubstr("rank 1 (/job:worker"), HasSubstr("in a call of NCCL"), HasSubstr(" 4 s"))));
     EXPECT_FALSE(Await(futures[1]).status.ok());
   }
   EXPECT_THAT(EndOfProcess::why(), AllOf(HasSubstr("within 5 s"), HasSubstr("rank 1 (/job:worker")));

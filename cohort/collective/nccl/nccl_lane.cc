@@ -7,17 +7,16 @@
 
 #include <algorithm>
 
+#include "cohort/collective/nccl/limits.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::collective {
 namespace {
 
-constexpr std::chrono::seconds kConnectLimit{30};
-// How long a collective may take, apart from its bytes. All members have begun it and have their inputs. The first
-// collective of its kind and size may take kConnectLimit if all members say that they are inside: NCCL makes
-// connections when they are first needed.
-constexpr std::chrono::milliseconds kCallLimit{4000};
+// A collective has kNcclCollectiveLimit, and this time for its bytes. All members have begun it and have their inputs.
+// The first collective of its kind and size may take kNcclConnectLimit if all members say that they are inside: NCCL
+// makes connections when they are first needed.
 constexpr size_t kLeastBytesPerMillisecond = 16 * 1024;  // a slow network
 constexpr std::chrono::microseconds kFirstLook{20};
 constexpr std::chrono::microseconds kLongestLook{5000};
@@ -61,7 +60,7 @@ void NcclLane::Start(CollectiveLibrary* library, std::string id) {
 
 Status NcclLane::AwaitConnected() {
   MutexLock lock(shared_->mu);
-  const auto until = Clock::now() + kConnectLimit + kCallLimit;
+  const auto until = Clock::now() + kNcclConnectLimit + kNcclCollectiveLimit;
   while (!shared_->connected) {
     if (shared_->changed.WaitUntil(shared_->mu, until)) continue;
     return Status(Code::kDeadlineExceeded,
@@ -166,10 +165,10 @@ void NcclLane::Connect(CollectiveLibrary& library, const std::string& id) {
     shared->woken = true;
     shared->changed.NotifyAll();
   });
-  AwaitIdle(kConnectLimit, nullptr, [&] {
+  AwaitIdle(kNcclConnectLimit, nullptr, [&] {
     return Status(Code::kDeadlineExceeded,
                   StrCat("[collective] expected that ", library.Describe(), " connects ", members_.DescribeRank(rank_),
-                         " to the others within ", kConnectLimit.count(), " s; it does not"));
+                         " to the others within ", kNcclConnectLimit.count(), " s; it does not"));
   });
 }
 
@@ -248,7 +247,7 @@ Tensor NcclLane::Compute(int64_t turn, CollectiveCall& call) {
   const LibraryCollective kind = LibraryCollectiveOf(what.kind);
   const size_t bytes =
       static_cast<size_t>(what.shape.num_elements()) * DTypeSize(what.dtype) * static_cast<size_t>(members_.size());
-  const Clock::duration limit = kCallLimit + std::chrono::milliseconds(bytes / kLeastBytesPerMillisecond);
+  const Clock::duration limit = kNcclCollectiveLimit + std::chrono::milliseconds(bytes / kLeastBytesPerMillisecond);
   const bool may_connect = bytes > largest_[kind];
   const auto begin = Clock::now();
   SetStage(NcclStage::kInCall);
@@ -259,7 +258,8 @@ Tensor NcclLane::Compute(int64_t turn, CollectiveCall& call) {
   AwaitIdle(
       limit, [&] { events_.ask(turn); },
       [&] {
-        const auto allowed = may_connect && AllHaveBegun() ? std::max<Clock::duration>(limit, kConnectLimit) : limit;
+        const auto allowed =
+            may_connect && AllHaveBegun() ? std::max<Clock::duration>(limit, kNcclConnectLimit) : limit;
         if (Clock::now() < begin + allowed) return Status();
         return DescribeLate(turn, DescribeCall(call.name, call.id, what), allowed);
       });
