@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/backends/cuda/fake/compare.h"
+#include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/device/logical_devices.h"
 #include "cohort/graph/testing/activation_ops.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/convolution.h"
@@ -140,6 +144,68 @@ TEST(ConvolutionKernelsTest, WhatDoesNotFitIsNamedAsOnTheCpu) {
   const std::string error = ErrorOf([&] { RunOnGpu(graph, {y}, feeds); });
   EXPECT_THAT(error, HasSubstr("filter [3,3,2,1]"));
   EXPECT_EQ(error, ErrorOf([&] { Interpreter().Run1(y, feeds); }));
+}
+
+// Remembers whether the calls may round, and computes as the library does.
+class RecordingDnn final : public cuda::Dnn {
+ public:
+  explicit RecordingDnn(cuda::Dnn& inner) : inner_(inner) {}
+  cuda::LibraryName Name() override { return inner_.Name(); }
+  std::vector<cuda::Algorithm> Candidates(int card, cuda::ConvolutionPart part, const cuda::DnnConvolution& convolution,
+                                          size_t most) override {
+    return inner_.Candidates(card, part, convolution, most);
+  }
+  std::optional<cuda::Algorithm> Check(int card, cuda::ConvolutionPart part, const cuda::DnnConvolution& convolution,
+                                       const cuda::Algorithm& algorithm) override {
+    return inner_.Check(card, part, convolution, algorithm);
+  }
+  void Compute(int card, cuda::StreamHandle stream, cuda::ConvolutionPart part, const cuda::DnnConvolution& convolution,
+               const cuda::DnnOperands& operands, const cuda::Algorithm& algorithm, void* workspace) override {
+    rounds[part] = convolution.tensor_float_32;
+    inner_.Compute(card, stream, part, convolution, operands, algorithm, workspace);
+  }
+  std::map<cuda::ConvolutionPart, bool> rounds;
+
+ private:
+  cuda::Dnn& inner_;
+};
+
+TEST(ConvolutionKernelsTest, RoundToTensorFloat32OnlyIfTheConfigSaysSo) {
+  RunOnGpu(Graph(), {}, {});  // installs the libraries
+  cuda::Dnn& library = cuda::FindDnn();
+  RecordingDnn recording(library);
+  cuda::InstallDnn(&recording);
+  const auto run = [&](DType dtype) {
+    const Shape image{1, 4, 4, 2}, filter{3, 3, 2, 3}, result{1, 2, 2, 3};
+    Graph graph;
+    const Output x = ops::Placeholder(graph, dtype, image), w = ops::Placeholder(graph, dtype, filter);
+    const Output dy = ops::Placeholder(graph, dtype, result);
+    const Output x_sizes = ops::Placeholder(graph, DType::kInt32, Shape{4});
+    const Output w_sizes = ops::Placeholder(graph, DType::kInt32, Shape{4});
+    recording.rounds.clear();
+    RunOnGpu(graph,
+             {Convolve(graph, "Conv2D", {x, w}, {}), Convolve(graph, "Conv2DBackpropInput", {x_sizes, w, dy}, {}),
+              Convolve(graph, "Conv2DBackpropFilter", {x, w_sizes, dy}, {})},
+             {{x, SomeValues(dtype, image, 1)},
+              {w, SomeValues(dtype, filter, 2)},
+              {dy, SomeValues(dtype, result, 3)},
+              {x_sizes, SizesOf(image)},
+              {w_sizes, SizesOf(filter)}});
+    return recording.rounds;
+  };
+  const auto all = [](bool rounds) {
+    return std::map<cuda::ConvolutionPart, bool>{{cuda::ConvolutionPart::kOutput, rounds},
+                                                 {cuda::ConvolutionPart::kInputGradient, rounds},
+                                                 {cuda::ConvolutionPart::kFilterGradient, rounds}};
+  };
+  const bool before = config::TensorFloat32ExecutionEnabled();
+  config::EnableTensorFloat32Execution(true);
+  EXPECT_EQ(run(DType::kFloat32), all(true));
+  EXPECT_EQ(run(DType::kBfloat16), all(false));
+  config::EnableTensorFloat32Execution(false);
+  EXPECT_EQ(run(DType::kFloat32), all(false));
+  config::EnableTensorFloat32Execution(before);
+  cuda::InstallDnn(&library);
 }
 
 struct PoolCase {
