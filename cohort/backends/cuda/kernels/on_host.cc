@@ -1,36 +1,133 @@
 // The ops of devices of type "GPU" whose work is done on the host, each with its reason. The list is complete: an op of
-// the CPU's that is neither here nor has a kernel of its own cannot run on a GPU (on_host_test.cc). Three groups are on
-// the host without a line here:
-// - kernels that all backends share (KernelRegistry::RegisterHost), because they move values between tasks, files,
-//   datasets and queues, start other kernels (calls, branches, loops), or talk to people (Print, Assert, summaries);
-// - ops of this backend on strings, which lie in host memory: the kernels that call MakeHostFallback;
-// - the order that RandomShuffle draws, because each of its numbers depends on those before it. The rows are moved on
-//   the card.
+// the CPU's that is neither here nor has a kernel of its own cannot run on a GPU, and a kernel that all types of
+// devices have in common must be here (on_host_test.cc). Besides, a kernel leaves nodes whose inputs are strings to the
+// CPU's kernel, because strings lie in host memory on every device.
+#include "cohort/backends/cuda/kernels/on_host.h"
+
+#include <string>
+
 #include "cohort/backends/cuda/kernels/host_fallback.h"
 #include "cohort/backends/cuda/kernels/register.h"
 
 namespace cohort::cuda {
 namespace {
 
-struct OnHost {
-  const char* op;
-  const char* why;
-};
+using enum WorkerOnHost;
 
-constexpr OnHost kOnHost[] = {
-    {"DynamicPartition", "the shapes of its outputs depend on the data"},
-    {"DynamicStitch", "the shape of its output depends on the data"},
-    {"InvertPermutation", "it has to know of each number whether it is there once; permutations are short"},
-    {"Unique", "the shape of its outputs depends on the data"},
-    {"UniqueWithCounts", "the shape of its outputs depends on the data"},
-    {"Where", "the shape of its output depends on the data"},
+constexpr std::string_view kAccumulator = "an accumulator adds gradients of several workers in the memory of the task";
+constexpr std::string_view kQueue =
+    "a queue keeps its elements in host memory, where other steps and threads take them";
+constexpr std::string_view kDataset = "datasets read files and call functions of the program";
+constexpr std::string_view kFile = "it reads or writes a file, or a snapshot for one";
+constexpr std::string_view kSummary = "it writes a text for a file";
+constexpr std::string_view kClock = "the clock of a task's steps is in host memory, and it computes little";
+constexpr std::string_view kCall = "it only starts the nodes of a function, which have devices of their own";
+constexpr std::string_view kTransport =
+    "it only moves values between devices and tasks, through memory that the plan chooses";
+constexpr std::string_view kCollective = "it only starts the collective, which may reduce in the memory of cards";
+constexpr std::string_view kList = "it only passes tensors on, which stay where they are";
+
+constexpr OpOnHost kOnHost[] = {
+    {"DynamicPartition", kCpuKernel, "the shapes of its outputs depend on the data"},
+    {"DynamicStitch", kCpuKernel, "the shape of its output depends on the data"},
+    {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
+    {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
+    {"UniqueWithCounts", kCpuKernel, "the shape of its outputs depends on the data"},
+    {"Where", kCpuKernel, "the shape of its output depends on the data"},
+
+    {"RandomShuffle", kBoth, "each swap of the order depends on those before it; the card moves the rows"},
+
+    {"AccumulatorApplyGradient", kAnyDevice, kAccumulator},
+    {"AccumulatorNumAccumulated", kAnyDevice, kAccumulator},
+    {"AccumulatorNumStale", kAnyDevice, kAccumulator},
+    {"AccumulatorSetGlobalStep", kAnyDevice, kAccumulator},
+    {"AccumulatorTakeGradient", kAnyDevice, kAccumulator},
+    {"Assert", kAnyDevice, "it throws an exception with the values that it is given"},
+    {"ChiefRecord", kAnyDevice, kClock},
+    {"ChiefRecordHold", kAnyDevice, kClock},
+    {"ChiefRecordRead", kAnyDevice, kClock},
+    {"CollectiveBarrier", kAnyDevice, kCollective},
+    {"CollectiveBcastRecv", kAnyDevice, kCollective},
+    {"CollectiveBcastSend", kAnyDevice, kCollective},
+    {"CollectiveGather", kAnyDevice, kCollective},
+    {"CollectiveReduce", kAnyDevice, kCollective},
+    {"CollectiveReduceScatter", kAnyDevice, kCollective},
+    {"ConditionalAccumulator", kAnyDevice, kAccumulator},
+    {"DatasetFromDescription", kAnyDevice, kDataset},
+    {"EmptyTensorList", kAnyDevice, kList},
+    {"FIFOQueueV2", kAnyDevice, kQueue},
+    {"HistogramSummary", kAnyDevice, kSummary},
+    {"If", kAnyDevice, kCall},
+    {"IteratorGetNext", kAnyDevice, kDataset},
+    {"IteratorGetNextAsOptional", kAnyDevice, kDataset},
+    {"IteratorV2", kAnyDevice, kDataset},
+    {"MakeIterator", kAnyDevice, kDataset},
+    {"MergeSummary", kAnyDevice, kSummary},
+    {"NoOp", kAnyDevice, "it computes nothing"},
+    {"OptionalFromValue", kAnyDevice, kDataset},
+    {"OptionalGetValue", kAnyDevice, kDataset},
+    {"OptionalHasValue", kAnyDevice, kDataset},
+    {"OptionalNone", kAnyDevice, kDataset},
+    {"PartitionedCall", kAnyDevice, kCall},
+    {"Print", kAnyDevice, "it prints the values that it is given"},
+    {"PrintV2", kAnyDevice, "it prints the values that it is given"},
+    {"QueueCloseV2", kAnyDevice, kQueue},
+    {"QueueDequeueManyV2", kAnyDevice, kQueue},
+    {"QueueDequeueUpToV2", kAnyDevice, kQueue},
+    {"QueueDequeueV2", kAnyDevice, kQueue},
+    {"QueueEnqueueManyV2", kAnyDevice, kQueue},
+    {"QueueEnqueueV2", kAnyDevice, kQueue},
+    {"QueueFailSession", kAnyDevice, kQueue},
+    {"QueueIsClosedV2", kAnyDevice, kQueue},
+    {"QueueReset", kAnyDevice, kQueue},
+    {"QueueSizeV2", kAnyDevice, kQueue},
+    {"RandomShuffleQueueV2", kAnyDevice, kQueue},
+    {"ResourceAccumulatorApplyGradient", kAnyDevice, kAccumulator},
+    {"ResourceAccumulatorNumAccumulated", kAnyDevice, kAccumulator},
+    {"ResourceAccumulatorSetGlobalStep", kAnyDevice, kAccumulator},
+    {"ResourceAccumulatorTakeGradient", kAnyDevice, kAccumulator},
+    {"ResourceConditionalAccumulator", kAnyDevice, kAccumulator},
+    {"RestoreV2", kAnyDevice, kFile},
+    {"SaveV2", kAnyDevice, kFile},
+    {"ScalarSummary", kAnyDevice, kSummary},
+    {"SparseAccumulatorApplyGradient", kAnyDevice, kAccumulator},
+    {"SparseAccumulatorTakeGradient", kAnyDevice, kAccumulator},
+    {"SparseConditionalAccumulator", kAnyDevice, kAccumulator},
+    {"StatefulPartitionedCall", kAnyDevice, kCall},
+    {"StatelessIf", kAnyDevice, kCall},
+    {"StatelessWhile", kAnyDevice, kCall},
+    {"StepClock", kAnyDevice, kClock},
+    {"StepClockJoin", kAnyDevice, kClock},
+    {"StepClockTakeStaleness", kAnyDevice, kClock},
+    {"StepClockTick", kAnyDevice, kClock},
+    {"TensorListPopBack", kAnyDevice, kList},
+    {"TensorListPushBack", kAnyDevice, kList},
+    {"While", kAnyDevice, kCall},
+    {"_Arg", kAnyDevice, kTransport},
+    {"_CheckpointProbe", kAnyDevice, kFile},
+    {"_IteratorRestart", kAnyDevice, kDataset},
+    {"_IteratorRestore", kAnyDevice, kDataset},
+    {"_IteratorSave", kAnyDevice, kDataset},
+    {"_Recv", kAnyDevice, kTransport},
+    {"_Retval", kAnyDevice, kTransport},
+    {"_Send", kAnyDevice, kTransport},
+    {"_SnapshotDrop", kAnyDevice, kFile},
+    {"_SnapshotRead", kAnyDevice, kFile},
+    {"_SnapshotReadStrings", kAnyDevice, kFile},
+    {"_SnapshotTake", kAnyDevice, kFile},
+    {"_SnapshotWrite", kAnyDevice, kFile},
+    {"_ToDevice", kAnyDevice, kTransport},
+    {"_ToHost", kAnyDevice, kTransport},
 };
 
 }  // namespace
 
+std::span<const OpOnHost> OpsOnHost() { return kOnHost; }
+
 void RegisterKernelsOnHost(KernelRegistry& registry) {
-  for (const OnHost& entry : kOnHost) {
-    registry.Register(entry.op, kGpu,
+  for (const OpOnHost& entry : kOnHost) {
+    if (entry.worker != kCpuKernel) continue;
+    registry.Register(std::string(entry.op), kGpu,
                       [&registry](const KernelConstruction& c) { return MakeHostFallback(registry, c); });
   }
 }
