@@ -26,7 +26,7 @@ class FakeAlgorithms {
 
   std::vector<Algorithm> Candidates(size_t most) const {
     std::vector<Algorithm> candidates;
-    for (uint64_t n = 1; n <= std::min<uint64_t>(kCount, most); ++n) candidates.push_back(Make(n));
+    for (uint64_t n = 1; n <= std::min<uint64_t>(none_ ? 0 : kCount, most); ++n) candidates.push_back(Make(n));
     return candidates;
   }
   std::optional<Algorithm> Check(const Algorithm& algorithm) const {
@@ -52,6 +52,8 @@ class FakeAlgorithms {
   void SetMicroseconds(uint64_t n, double microseconds) { microseconds_[n - 1] = microseconds; }
   // Makes Check refuse algorithm n from now on. 0: none.
   void Refuse(uint64_t n) { refused_ = n; }
+  // Makes the fake offer no algorithm for calls that are new, until it is called with false.
+  void OfferNone(bool none) { none_ = none; }
   // Makes calls with algorithm n fail from now on. 0: none.
   void Fail(uint64_t n) { failing_ = n; }
   // Makes the n-th call from now on fail at once, with this code: kInternal, kUnimplemented if the library does not
@@ -78,6 +80,7 @@ class FakeAlgorithms {
   std::atomic<uint64_t> last_{0};
   std::atomic<uint64_t> refused_{0};
   std::atomic<uint64_t> failing_{0};
+  std::atomic<bool> none_{false};
   std::atomic<Code> code_{Code::kInternal};
   std::atomic<int64_t> left_{0};
 };
