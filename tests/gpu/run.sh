@@ -21,7 +21,7 @@ done
 SUITES=(cuda_op_cases_test cuda_kernels_test cuda_test cuda_recording_test cuda_session_test runtime_test distribute_test keras_test
   collective_test data_test server_test gpu_worker_test gpu_programs_test cuda_faults_test)
 # The part of each suite that is about GPUs. Those of the backend, and those of gpu_*, are all about them.
-filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*:SharedDevices.*:RecordedFit*'; }
+filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
 
 read -ra SIGNS <<<"${COHORT_CARD_SIGNS:-/proc/driver/nvidia/version /dev/nvidiactl /dev/dxg}"
 has_card() {

@@ -11,6 +11,7 @@
 #include "cohort/backends/chain_operands.h"
 #include "cohort/backends/cuda/kernels/binary_call.h"
 #include "cohort/backends/cuda/kernels/chain.cu.h"
+#include "cohort/backends/cuda/kernels/chain_ops.h"
 #include "cohort/backends/cuda/kernels/compiled_chain.h"
 #include "cohort/backends/cuda/kernels/cuda_call.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
@@ -20,35 +21,9 @@
 namespace cohort::cuda {
 namespace {
 
-enum class Kind : uint8_t { kUnary, kBroadcasts, kOneShape };
-struct KnownOp {
-  std::string_view name;
-  ChainOp op;
-  Kind kind;
-};
-
-constexpr KnownOp kKnownOps[] = {
-#define COHORT_KNOWN_OP(name, function) {#name, ChainOp::k##name, Kind::kUnary},
-    COHORT_UNARY_CHAIN_OPS(COHORT_KNOWN_OP)
-#undef COHORT_KNOWN_OP
-#define COHORT_KNOWN_OP(name, function) {#name, ChainOp::k##name, Kind::kBroadcasts},
-        COHORT_BINARY_CHAIN_OPS(COHORT_KNOWN_OP)
-#undef COHORT_KNOWN_OP
-#define COHORT_KNOWN_OP(name, function) {#name, ChainOp::k##name, Kind::kOneShape},
-            COHORT_GRADIENT_CHAIN_OPS(COHORT_KNOWN_OP)
-#undef COHORT_KNOWN_OP
-};
-
-const KnownOp* FindOp(std::string_view name) {
-  for (const KnownOp& known : kKnownOps) {
-    if (known.name == name) return &known;
-  }
-  return nullptr;
-}
-
-// Returns the operation, if the node is one that a chain may have, with this dtype.
+// Returns whether the node is one that a chain may have, with this dtype.
 bool IsChainable(const Node& node, DType dtype) {
-  if (!IsFloating(dtype) || FindOp(node.op_name()) == nullptr || node.output_dtype(0) != dtype) return false;
+  if (!IsFloating(dtype) || FindChainOp(node.op_name()) == nullptr || node.output_dtype(0) != dtype) return false;
   for (const Output& input : node.inputs()) {
     if (input.dtype() != dtype) return false;
   }
@@ -64,7 +39,7 @@ class ElementwiseChain final : public OpKernel {
  private:
   struct Link {
     const Node* node;
-    const KnownOp* known;
+    const ChainOpInfo* info;
     ChainOperand a;
     ChainOperand b;  // kRunningValue if the op has one operand
   };
@@ -78,7 +53,7 @@ class ElementwiseChain final : public OpKernel {
 ElementwiseChain::ElementwiseChain(std::vector<ChainLink> links)
     : type_(ElementTypeOf(links.front().node->output_dtype(0))) {
   for (const ChainLink& link : links) {
-    Link made{link.node, FindOp(link.node->op_name()), kRunningValue, kRunningValue};
+    Link made{link.node, FindChainOp(link.node->op_name()), kRunningValue, kRunningValue};
     for (int k = 0; k < link.node->num_inputs(); ++k) {
       (k == 0 ? made.a : made.b) = operands_.Number(link, k);
     }
@@ -97,8 +72,8 @@ class ElementwiseChain::Run {
       // Room for the step, its two operands, and a value to go on with.
       if (args_.steps == kMostChainSteps || args_.operands + 2 > kMostChainOperands) GoOnBehindALaunch();
       const int8_t a = Operand(link.a);
-      const int8_t b = link.known->kind == Kind::kUnary ? a : Operand(link.b);
-      args_.step[args_.steps++] = {link.known->op, a, b};
+      const int8_t b = link.info->kind == ChainOpKind::kUnary ? a : Operand(link.b);
+      args_.step[args_.steps++] = {link.info->op, a, b};
       running_ = std::move(shape);
     }
     int in_place = -1;
@@ -117,11 +92,11 @@ class ElementwiseChain::Run {
   // Returns the shape of the link's result. Throws an error that names the link's node if the shapes do not fit.
   Shape ShapeAfter(const Link& link) const {
     const Shape& a = ShapeOf(link.a);
-    if (link.known->kind == Kind::kUnary) return a;
+    if (link.info->kind == ChainOpKind::kUnary) return a;
     const Shape& b = ShapeOf(link.b);
     if (a == b) return a;
     try {
-      if (link.known->kind == Kind::kBroadcasts) return BroadcastShapes(a, b);
+      if (link.info->kind == ChainOpKind::kBroadcasts) return BroadcastShapes(a, b);
       throw InvalidArgumentError(StrCat("[kernels/activation] expected two tensors of one shape; got ", a, " and ", b));
     } catch (const Error& error) {
       const DType dtype = link.node->output_dtype(0);
@@ -167,6 +142,7 @@ class ElementwiseChain::Run {
       shapes[static_cast<size_t>(o)] = &operand.shape();
     }
     if (args_.broadcasts) args_.dims = DimsOf(PlanBroadcast<kMostChainOperands>(out.shape(), shapes));
+    if (LaunchCommonChain(call_.driver(), call_.stream(), chain_.type_, args_)) return;
     if (args_.n >= kCompiledChainElements &&
         LaunchCompiledChain(call_.driver(), call_.device().card(), call_.stream(), chain_.type_, args_)) {
       return;

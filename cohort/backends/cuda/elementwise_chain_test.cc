@@ -175,6 +175,18 @@ TEST_F(CudaChainTest, LargeValuesTakeACompiledKernel) {
   InstallKernelCompiler(nullptr);
 }
 
+// A chain of common_chains.txt takes its kernel, whatever its size is, and needs no compiler.
+TEST_F(CudaChainTest, ACommonChainTakesTheKernelThatWasCompiledWithTheProgram) {
+  const DriverCounts& counts = RegisterGpusForTests().counts;
+  for (const int64_t n : {int64_t{6}, kCompiledChainElements}) {
+    nodes_.clear();
+    Then("Relu", {Then("AddV2", {Input({n}, 1), Input({n}, 2)})});
+    const int64_t before = counts.launches_of("chain_of_line_");
+    ExpectSame();
+    EXPECT_EQ(counts.launches_of("chain_of_line_"), before + 1);
+  }
+}
+
 TEST_F(CudaChainTest, TheRunningValueMayBeEitherOperand) {
   for (const Shape& shape : {Shape{1}, Shape{5}}) {
     const Output row = Input(shape, 99);

@@ -1,14 +1,17 @@
-// ChainSource. A text has four parts: what the headers need of the standard library (kBegin), the headers, the function
-// that computes some elements of the chain, and the loops around it with the kernel (kLoops).
+// ChainSource. A text has four parts: what the headers need of the standard library and of the dialect (kBegin), the
+// headers, the body of the chain (ChainBody), and the kernel (kEnd). The body is the function that computes some
+// elements of the chain, and the loops around it (kLoops).
 #include "cohort/backends/cuda/kernels/chain_source.h"
 
+#include "cohort/backends/cuda/kernels/chain_ops.h"
+#include "cohort/backends/cuda/kernels/chain_text.h"
+#include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
 
-// Settle keeps the compiler from rounding a product of one step and the sum of the next together: a sum of the kind
-// that is never part of a fused operation, of a number and -0, is the number.
+// Settle is that of the dialect.
 constexpr char kBegin[] = R"cohort(
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
@@ -80,7 +83,7 @@ COHORT_FUNCTION(fmod)
 #undef COHORT_FUNCTION
 }  // namespace std
 
-namespace cohort_settle {
+namespace cohort::cuda {
 #ifdef __CUDACC_RTC__
 COHORT_KERNEL float Settle(float x) { return __fadd_rn(x, -0.0f); }
 COHORT_KERNEL double Settle(double x) { return __dadd_rn(x, -0.0); }
@@ -88,7 +91,7 @@ COHORT_KERNEL double Settle(double x) { return __dadd_rn(x, -0.0); }
 COHORT_KERNEL float Settle(float x) { return x; }
 COHORT_KERNEL double Settle(double x) { return x; }
 #endif
-}  // namespace cohort_settle
+}  // namespace cohort::cuda
 )cohort";
 
 // Behind the definitions of T, W and Elements<N>(call, i), and of kBroadcasts.
@@ -98,7 +101,10 @@ COHORT_KERNEL void Run(const ChainCall& call, int64_t first, int64_t step) {
   for (int64_t i = first; i < call.packs; i += step) Elements<kAtOnce>(call, i);
   for (int64_t i = call.packs * kAtOnce + first; i < call.n; i += step) Elements<1>(call, i);
 }
+)cohort";
 
+// Behind the body.
+constexpr char kEnd[] = R"cohort(
 }  // namespace
 }  // namespace cohort::cuda
 
@@ -118,21 +124,6 @@ extern "C" void cohort_chain_on_host(const void* call, const void* size) {
 #endif
 )cohort";
 
-const char* FunctionOf(ChainOp op, int* operands) {
-  switch (op) {
-#define COHORT_CHAIN_CASE(name, function) \
-  case ChainOp::k##name: *operands = 1; return #function;
-    COHORT_UNARY_CHAIN_OPS(COHORT_CHAIN_CASE)
-#undef COHORT_CHAIN_CASE
-#define COHORT_CHAIN_CASE(name, function) \
-  case ChainOp::k##name: *operands = 2; return #function;
-    COHORT_BINARY_CHAIN_OPS(COHORT_CHAIN_CASE)
-    COHORT_GRADIENT_CHAIN_OPS(COHORT_CHAIN_CASE)
-#undef COHORT_CHAIN_CASE
-  }
-  throw InternalError(StrCat("[backends/cuda] expected an op of a chain; got number ", static_cast<int>(op)));
-}
-
 const char* NameOf(ElementType type) {
   switch (type) {
     case ElementType::kFloat32: return "float";
@@ -143,8 +134,6 @@ const char* NameOf(ElementType type) {
   throw InternalError(StrCat("[backends/cuda] expected float32, float64 or bfloat16 for a chain; got element type ",
                              static_cast<int>(type)));
 }
-
-std::string Operand(int operand) { return operand == ChainStep::kRunning ? "v" : StrCat("x", operand); }
 
 // The function that computes pack i of N elements. All operands are loaded before the result is stored, because one of
 // them may be in the result's memory.
@@ -167,22 +156,37 @@ std::string Elements(const ChainArgs& args) {
   text += "    W v = W(0);\n";
   for (int s = 0; s < args.steps; ++s) {
     const ChainStep& step = args.step[s];
-    int operands = 0;
-    const char* function = FunctionOf(step.op, &operands);
-    text += StrCat("    v = Settled(", function, "::Apply(", Operand(step.a),
-                   operands == 2 ? StrCat(", ", Operand(step.b)) : std::string(), "));\n");
+    const ChainOpInfo& info = InfoOf(step.op);
+    text += StrCat("    v = Settled(", info.function, "::Apply(", OperandName(step.a),
+                   info.operands() == 2 ? StrCat(", ", OperandName(step.b)) : std::string(), "));\n");
   }
   return text + "    result.at[k] = static_cast<T>(v);\n  }\n  StorePack(static_cast<T*>(call.out), i, result);\n}\n";
 }
 
 }  // namespace
 
-std::string ChainSource(ElementType type, const ChainArgs& args) {
-  return StrCat(kBegin, kChainHeaders, "\nnamespace cohort::cuda {\nnamespace {\n\nusing T = ", NameOf(type),
+ChainKey::ChainKey(ElementType type, const ChainArgs& args) {
+  const auto add = [this](int number) { bytes_[size_++] = static_cast<char>(number); };
+  add(static_cast<int>(type));
+  add(args.operands);
+  for (int o = 0; o < args.operands; ++o) add(args.broadcasts ? 2 : args.single[o] ? 1 : 0);
+  for (int s = 0; s < args.steps; ++s) {
+    add(static_cast<int>(args.step[s].op));
+    add(args.step[s].a);
+    add(args.step[s].b);
+  }
+}
+
+std::string ChainBody(ElementType type, const ChainArgs& args) {
+  return StrCat("// ", ChainText(type, args), "\nusing T = ", NameOf(type),
                 ";\nusing W = Wide<T>;\nconstexpr bool kBroadcasts = ", args.broadcasts ? "true" : "false",
                 ";\n\n// A bfloat16 is rounded after each step.\nCOHORT_KERNEL W Settled(W v) { return "
-                "static_cast<W>(static_cast<T>(cohort_settle::Settle(v))); }\n\n",
+                "static_cast<W>(static_cast<T>(Settle(v))); }\n\n",
                 Elements(args), kLoops);
+}
+
+std::string ChainSource(ElementType type, const ChainArgs& args) {
+  return StrCat(kBegin, kChainHeaders, "\nnamespace cohort::cuda {\nnamespace {\n\n", ChainBody(type, args), kEnd);
 }
 
 }  // namespace cohort::cuda

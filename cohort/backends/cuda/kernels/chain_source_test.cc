@@ -1,5 +1,5 @@
 // Kernels that are compiled from the text of a chain: for the host, where they are compared with LaunchChain, and for a
-// card, if NVRTC is installed. No card is needed.
+// card, if NVRTC is installed; and the kernels that were compiled with the program. No card is needed.
 #include "cohort/backends/cuda/kernels/chain_source.h"
 
 #include <gmock/gmock.h>
@@ -16,6 +16,8 @@
 #include "cohort/backends/cuda/fake/host_compiler.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/binary_call.h"
+#include "cohort/backends/cuda/kernels/chain_text.h"
+#include "cohort/backends/cuda/kernels/common_chains.h"
 #include "cohort/backends/cuda/kernels/compiled_chain.h"
 #include "cohort/backends/cuda/libraries/nvrtc.h"
 #include "cohort/core/bfloat16.h"
@@ -176,6 +178,25 @@ TEST_F(ChainSourceTest, OperandsBroadcast) {
   }
 }
 
+// If something broadcasts, it does not count which operands are single elements.
+TEST_F(ChainSourceTest, ATextIsCompiledOnce) {
+  ChainArgs args = Products();
+  const Shape out = {3, 4, 5}, row = {5}, single;
+  for (const Shape* second : {&row, &single}) {
+    std::array<const Shape*, kMostChainOperands> shapes;
+    shapes.fill(&single);
+    shapes[0] = &out;
+    shapes[1] = second;
+    args.n = out.num_elements();
+    args.broadcasts = true;
+    args.single[1] = second == &single;
+    args.dims = DimsOf(PlanBroadcast<kMostChainOperands>(out, shapes));
+    GiveOperands(ElementType::kFloat32, args);
+    ExpectSame(ElementType::kFloat32, args);
+  }
+  EXPECT_EQ(compiler_.compiled(), 1);
+}
+
 TEST_F(ChainSourceTest, ACompilerThatFailsIsAskedOnce) {
   class Failing final : public KernelCompiler {
    public:
@@ -202,7 +223,45 @@ TEST_F(ChainSourceTest, AFakeDriverWithoutACompilerHasNone) {
   EXPECT_THAT(MessageOf<InternalError>([&] { driver_.LoadKernel(0, "", kChainKernel); }), HasSubstr(kChainKernel));
 }
 
-TEST(ChainTextTest, IncludesNothing) {
+// The kernels of common_chains.txt. They are there without a compiler.
+class CommonChainsTest : public ChainSourceTest {
+ protected:
+  void SetUp() override {
+    COHORT_NEEDS_FAKE("its kernels run on the host");
+    stream_ = driver_.MakeStream(0, "chains");
+  }
+};
+
+TEST_F(CommonChainsTest, GiveTheBitsOfTheKernelForAllChains) {
+  ASSERT_FALSE(CommonChains().empty());
+  for (const CommonChain& common : CommonChains()) {
+    SCOPED_TRACE(common.text);
+    ChainOfText chain = ParseChain(common.text);
+    ChainArgs& args = chain.args;
+    const Shape out = {3, 335}, row = {335};
+    std::array<const Shape*, kMostChainOperands> shapes;
+    shapes.fill(&row);
+    shapes[0] = &out;
+    args.n = out.num_elements();
+    if (args.broadcasts) args.dims = DimsOf(PlanBroadcast<kMostChainOperands>(out, shapes));
+    for (const size_t shift : {0, 1}) {
+      GiveOperands(chain.type, args, shift);
+      const std::string expected = BytesOf(chain.type, args, shift, -1,
+                                           [&](const ChainArgs& a) { LaunchChain(driver_, stream_, chain.type, a); });
+      const std::string got = BytesOf(chain.type, args, shift, -1, [&](const ChainArgs& a) {
+        EXPECT_TRUE(LaunchCommonChain(driver_, stream_, chain.type, a));
+      });
+      EXPECT_TRUE(expected == got) << shift;
+    }
+  }
+}
+
+TEST_F(CommonChainsTest, AnotherChainHasNone) {
+  EXPECT_FALSE(LaunchCommonChain(driver_, stream_, ElementType::kFloat32, Products()));
+  EXPECT_FALSE(LaunchCommonChain(driver_, stream_, ElementType::kFloat32, AllOps()));
+}
+
+TEST(ChainSourceTextTest, IncludesNothing) {
   EXPECT_THAT(ChainSource(ElementType::kFloat32, AllOps()),
               AllOf(Not(HasSubstr("#include")), Not(HasSubstr("#pragma")), HasSubstr("struct ChainCall"),
                     HasSubstr("TanhGradient::Apply(")));

@@ -1,15 +1,19 @@
 #include "cohort/backends/cuda/kernels/compiled_chain.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "cohort/backends/cuda/dialect/pack.h"
 #include "cohort/backends/cuda/kernels/chain_source.h"
+#include "cohort/backends/cuda/kernels/common_chains.h"
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
 #include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
@@ -32,7 +36,7 @@ class CompiledChains {
   const KernelCode* Find(KernelCompiler& compiler, Driver& driver, int card, ElementType type, const ChainArgs& args) {
     MutexLock lock(mu_);
     if (failed_.count(&compiler) > 0) return nullptr;
-    std::tuple<KernelCompiler*, int, std::string> key(&compiler, card, KeyOf(type, args));
+    std::tuple<KernelCompiler*, int, std::string> key(&compiler, card, ChainKey(type, args).bytes());
     if (const auto known = kernels_.find(key); known != kernels_.end()) return &known->second;
     if (CudaRecording::Current() != nullptr) return nullptr;
     try {
@@ -51,16 +55,6 @@ class CompiledChains {
   }
 
  private:
-  // What the text of a kernel depends on.
-  static std::string KeyOf(ElementType type, const ChainArgs& args) {
-    std::string key = {static_cast<char>(type), static_cast<char>(args.broadcasts)};
-    for (int s = 0; s < args.steps; ++s) {
-      key += {static_cast<char>(args.step[s].op), static_cast<char>(args.step[s].a), static_cast<char>(args.step[s].b)};
-    }
-    for (int o = 0; o < args.operands; ++o) key += static_cast<char>(args.single[o]);
-    return key;
-  }
-
   Mutex mu_;
   std::map<std::tuple<KernelCompiler*, int, std::string>, KernelCode> kernels_ COHORT_GUARDED_BY(mu_);
   std::set<KernelCompiler*> failed_ COHORT_GUARDED_BY(mu_);
@@ -76,13 +70,8 @@ int64_t AtOnce(ElementType type, const ChainArgs& args) {
   return kPackBytes / (type == ElementType::kFloat64 ? 8 : type == ElementType::kFloat32 ? 4 : 2);
 }
 
-}  // namespace
-
-bool LaunchCompiledChain(Driver& driver, int card, StreamHandle stream, ElementType type, const ChainArgs& args) {
-  KernelCompiler* const compiler = FindKernelCompiler(driver);
-  if (compiler == nullptr) return false;
-  const KernelCode* const kernel = CompiledChains::Get().Find(*compiler, driver, card, type, args);
-  if (kernel == nullptr) return false;
+// Returns the argument of a kernel that was made for the chain, and the size of its launch.
+std::pair<ChainCall, LaunchSize> CallOf(ElementType type, const ChainArgs& args) {
   ChainCall call;
   std::memcpy(call.data, args.data, sizeof(call.data));
   call.out = args.out;
@@ -90,7 +79,29 @@ bool LaunchCompiledChain(Driver& driver, int card, StreamHandle stream, ElementT
   call.dims = args.dims;
   const int64_t at_once = AtOnce(type, args);
   if (at_once > 1) call.packs = args.n / at_once;
-  driver.Launch(*kernel, SizeFor(args.n, at_once), &call, sizeof(call), stream);
+  return {call, SizeFor(args.n, at_once)};
+}
+
+}  // namespace
+
+bool LaunchCommonChain(Driver& driver, StreamHandle stream, ElementType type, const ChainArgs& args) {
+  const ChainKey key(type, args);
+  const std::span<const CommonChain> chains = CommonChains();
+  const auto found = std::lower_bound(chains.begin(), chains.end(), key.bytes(),
+                                      [](const CommonChain& chain, std::string_view k) { return chain.key < k; });
+  if (found == chains.end() || found->key != key.bytes()) return false;
+  const auto [call, size] = CallOf(type, args);
+  found->launch(driver, stream, size, call);
+  return true;
+}
+
+bool LaunchCompiledChain(Driver& driver, int card, StreamHandle stream, ElementType type, const ChainArgs& args) {
+  KernelCompiler* const compiler = FindKernelCompiler(driver);
+  if (compiler == nullptr) return false;
+  const KernelCode* const kernel = CompiledChains::Get().Find(*compiler, driver, card, type, args);
+  if (kernel == nullptr) return false;
+  const auto [call, size] = CallOf(type, args);
+  driver.Launch(*kernel, size, &call, sizeof(call), stream);
   return true;
 }
 

@@ -1,4 +1,5 @@
-// The launch of a chain by a kernel that was compiled for it while the program runs.
+// The launch of a chain by a kernel that was made for it: one that was compiled with the program, or one that is
+// compiled while the program runs.
 #pragma once
 
 #include "cohort/backends/cuda/driver.h"
@@ -6,8 +7,12 @@
 
 namespace cohort::cuda {
 
-// From how many elements on a chain gets a kernel of its own. To compile one takes as long as many launches, so it is
-// not done for small values, such as a learning rate.
+// Enqueues the work of LaunchChain by the kernel of a line of common_chains.txt. Returns false, and does nothing, if no
+// line is about this chain. Thread-safe.
+bool LaunchCommonChain(Driver& driver, StreamHandle stream, ElementType type, const ChainArgs& args);
+
+// From how many elements on a kernel is compiled for another chain. To compile one takes as long as many launches, so
+// it is not done for small values, such as a learning rate.
 inline constexpr int64_t kCompiledChainElements = int64_t{1} << 16;
 
 // Enqueues the work of LaunchChain by a kernel that was compiled for this chain. A process compiles each kernel once
