@@ -117,6 +117,11 @@ void FakeDnn::Compute(int, StreamHandle stream, ConvolutionPart part, const DnnC
                                c.filter_size[0], ",", c.filter_size[1], "], an output of [", c.out_size[0], ",",
                                c.out_size[1], ",", c.out_channels, "], ", c.groups, " groups"));
   }
+  if (!IsDnnAddress(operands.input) || !IsDnnAddress(operands.filter) || !IsDnnAddress(operands.output)) {
+    throw InternalError(StrCat("[fake dnn] expected tensors at addresses that are multiples of 16; got an input at ",
+                               operands.input, ", a filter at ", operands.filter, ", an output at ", operands.output,
+                               ": CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER (2003, on the fake library)"));
+  }
   const double microseconds = algorithms_.Use(algorithm);
   const auto enqueue = [&]<typename T>(T) {
     Launch(driver_, stream, LaunchSize(),

@@ -19,7 +19,8 @@ class FakeDnn final : public Dnn {
   std::optional<Algorithm> Check(int, ConvolutionPart, const DnnConvolution&, const Algorithm& algorithm) override {
     return algorithms_.Check(algorithm);
   }
-  // Overwrites the workspace. Throws InternalError for sizes that do not fit each other.
+  // Overwrites the workspace. Throws InternalError for sizes that do not fit each other, and for addresses that cuDNN
+  // does not take.
   void Compute(int card, StreamHandle stream, ConvolutionPart part, const DnnConvolution& convolution,
                const DnnOperands& operands, const Algorithm& algorithm, void* workspace) override;
 

@@ -63,6 +63,21 @@ DepthwiseSizes DepthwiseOf(const Convolution& c) {
   return s;
 }
 
+// An operand that Dnn reads: the tensor's memory, or a copy in scratch memory if Dnn does not take the tensor's
+// address. A slice of a tensor may begin at any element.
+class AlignedOperand {
+ public:
+  AlignedOperand(const CudaCall& call, const void* data, size_t bytes)
+      : copy_(call, IsDnnAddress(data) ? 0 : bytes), data_(copy_.data() == nullptr ? data : copy_.data()) {
+    if (data_ != data) call.driver().CopyAsync(copy_.data(), data, bytes, Driver::Copy::kOnDevice, call.stream());
+  }
+  void* data() const { return const_cast<void*>(data_); }
+
+ private:
+  const Scratch copy_;
+  const void* const data_;
+};
+
 // A call of Dnn. Its filter is the transpose of ours. If the padding after the image is not that before it, the image
 // gets the difference as rows and columns of zeros, in scratch memory.
 class DnnCall {
@@ -91,7 +106,8 @@ class DnnCall {
     const Scratch padded(call_, pads() ? ImageBytes() : 0);
     const Scratch turned(call_, FilterBytes());
     Turn(filter, turned.data());
-    Compute(ConvolutionPart::kOutput, {const_cast<void*>(Padded(input, padded)), turned.data(), output});
+    const AlignedOperand image(call_, Padded(input, padded), BytesOf(c_.input));
+    Compute(ConvolutionPart::kOutput, {image.data(), turned.data(), output});
   }
 
   void InputGradient(const void* filter, const void* output, void* input) const {
@@ -99,15 +115,17 @@ class DnnCall {
     const Scratch turned(call_, FilterBytes());
     Turn(filter, turned.data());
     void* result = pads() ? padded.data() : input;
-    Compute(ConvolutionPart::kInputGradient, {result, turned.data(), const_cast<void*>(output)});
+    const AlignedOperand gradient(call_, output, BytesOf(c_.output));
+    Compute(ConvolutionPart::kInputGradient, {result, turned.data(), gradient.data()});
     if (pads()) CopyImage(result, spec_.in_size, input, InSize(), {-lead_[0], -lead_[1]});
   }
 
   void FilterGradient(const void* input, const void* output, void* filter) const {
     const Scratch padded(call_, pads() ? ImageBytes() : 0);
     const Scratch turned(call_, FilterBytes());
-    Compute(ConvolutionPart::kFilterGradient,
-            {const_cast<void*>(Padded(input, padded)), turned.data(), const_cast<void*>(output)});
+    const AlignedOperand image(call_, Padded(input, padded), BytesOf(c_.input));
+    const AlignedOperand gradient(call_, output, BytesOf(c_.output));
+    Compute(ConvolutionPart::kFilterGradient, {image.data(), turned.data(), gradient.data()});
     LaunchTranspose(call_.driver(), call_.stream(), DTypeSize(c_.dtype), c_.filter.dim(3), FilterRows(), turned.data(),
                     filter);
   }
@@ -122,7 +140,8 @@ class DnnCall {
            DTypeSize(c_.dtype);
   }
   int64_t FilterRows() const { return c_.filter.Sub(0, 3).num_elements(); }
-  size_t FilterBytes() const { return static_cast<size_t>(c_.filter.num_elements()) * DTypeSize(c_.dtype); }
+  size_t BytesOf(const Shape& shape) const { return static_cast<size_t>(shape.num_elements()) * DTypeSize(c_.dtype); }
+  size_t FilterBytes() const { return BytesOf(c_.filter); }
 
   void Turn(const void* filter, void* turned) const {
     LaunchTranspose(call_.driver(), call_.stream(), DTypeSize(c_.dtype), FilterRows(), c_.filter.dim(3), filter,

@@ -38,6 +38,7 @@ struct Functions {
         COHORT_FUNCTION(cublasLtGetStatusName),
         COHORT_FUNCTION(cublasLtGetVersion),
         COHORT_FUNCTION(cublasLtMatmul),
+        COHORT_FUNCTION(cublasLtMatmulAlgoCapGetAttribute),
         COHORT_FUNCTION(cublasLtMatmulAlgoCheck),
         COHORT_FUNCTION(cublasLtMatmulAlgoConfigGetAttribute),
         COHORT_FUNCTION(cublasLtMatmulAlgoGetHeuristic),
@@ -57,6 +58,7 @@ struct Functions {
   COHORT_FUNCTION(cublasLtGetStatusName);
   COHORT_FUNCTION(cublasLtGetVersion);
   COHORT_FUNCTION(cublasLtMatmul);
+  COHORT_FUNCTION(cublasLtMatmulAlgoCapGetAttribute);
   COHORT_FUNCTION(cublasLtMatmulAlgoCheck);
   COHORT_FUNCTION(cublasLtMatmulAlgoConfigGetAttribute);
   COHORT_FUNCTION(cublasLtMatmulAlgoGetHeuristic);
@@ -154,7 +156,7 @@ class CublasLt final : public Blas {
     size_t written = 0;
     if (functions_->cublasLtMatmulAlgoConfigGetAttribute(&native, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
                                                          sizeof(scheme), &written) != CUBLAS_STATUS_SUCCESS ||
-        (scheme & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0) {
+        (scheme & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0 || !TakesAlignment(native, spec.alignment)) {
       return std::nullopt;
     }
     Algorithm checked = algorithm;
@@ -188,6 +190,20 @@ class CublasLt final : public Blas {
     if (status == CUBLAS_STATUS_SUCCESS) return;
     ThrowError(CodeOf(status), StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
                                       functions_->cublasLtGetStatusName(status), " for ", CallText(spec)));
+  }
+
+  // Returns whether matrices at multiples of so many bytes are enough for the algorithm. The heuristics are told the
+  // alignment, but cublasLtMatmulAlgoCheck does not look at it.
+  bool TakesAlignment(const cublasLtMatmulAlgo_t& algorithm, int alignment) const COHORT_REQUIRES(mu_) {
+    for (const auto capability : {CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES,
+                                  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES}) {
+      uint32_t needed = 0;
+      size_t written = 0;
+      const cublasStatus_t status =
+          functions_->cublasLtMatmulAlgoCapGetAttribute(&algorithm, capability, &needed, sizeof(needed), &written);
+      if (status == CUBLAS_STATUS_SUCCESS && needed > static_cast<uint32_t>(alignment)) return false;
+    }
+    return true;
   }
 
   void Open() COHORT_REQUIRES(mu_) {

@@ -39,13 +39,19 @@ struct DnnConvolution {
   friend auto operator<=>(const DnnConvolution&, const DnnConvolution&) = default;
 };
 
-// The tensors of a call, in the card's memory, aligned to 16 bytes. The one that the call computes is written: `output`
-// has the gradient of the output if another is computed.
+// The tensors of a call, in the card's memory. IsDnnAddress holds for each. The one that the call computes is written:
+// `output` has the gradient of the output if another is computed.
 struct DnnOperands {
   void* input = nullptr;
   void* filter = nullptr;
   void* output = nullptr;
 };
+
+// Returns whether a tensor may begin at this address: cuDNN wants multiples of 16 bytes.
+inline bool IsDnnAddress(const void* data) {
+  constexpr uintptr_t kAlignment = 16;
+  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+}
 
 // Returns the part and the convolution as a text, for tables of algorithms and for messages.
 std::string CallText(ConvolutionPart part, const DnnConvolution& convolution);
