@@ -1,6 +1,7 @@
 // Runs the programs of guide 004, fashion_mnist under each strategy, `cohort devices` and the demo on fake cards
-// (fake_cards.cc): which devices they find, use and name, with two cards and with one. If COHORT_TEST_CARD is 1
-// (./dev test gpu), the programs use the machine's cards, and tests that need more cards are skipped.
+// (fake_cards.cc): which devices they find, use and name, with two cards, with one, and without any: because a variable
+// hides them, or because of the driver. If COHORT_TEST_CARD is 1 (./dev test gpu), the programs use the machine's
+// cards, and tests that need more cards are skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -198,6 +199,45 @@ TEST(DevicesCommandTest, HiddenCardsAreNotListed) {
   EXPECT_EQ(Lines(run->out()).size(), 1u) << run->out();
 }
 
+// What `cohort devices` lists and says of two cards, of which CUDA_VISIBLE_DEVICES wants some.
+class VisibleDevicesTest : public ::testing::Test {
+ protected:
+  void List(const std::string& visible) {
+    const auto run = Start({"CUDA_VISIBLE_DEVICES=" + visible, Program("cohort"), "devices"}, {}, 2);
+    EXPECT_EQ(run->Wait(), 0) << run->err();
+    gpus_ = LinesWith(run->out(), "/physical_device:GPU:").size();
+    err_ = run->err();
+  }
+  size_t gpus_ = 0;
+  std::string err_;
+};
+
+TEST_F(VisibleDevicesTest, AnIndexThatDoesNotExistHidesTheCardsBehindItAndIsNamed) {
+  NEEDS_CARDS(1u);
+  List("0,77,1");
+  EXPECT_EQ(gpus_, 1u);
+  EXPECT_THAT(err_, AllOf(HasSubstr("not all GPUs that were asked for are used"),
+                          HasSubstr("expected CUDA_VISIBLE_DEVICES to list numbers or UUIDs of cards of this machine"),
+                          HasSubstr("got '0,77,1', of whose 3 entries the driver takes the first 1"),
+                          HasSubstr("no card '77'"), HasSubstr("nvidia-smi -L")));
+}
+
+TEST_F(VisibleDevicesTest, AValueWithoutAnyCardHidesAllAndIsNamed) {
+  for (const std::string visible : {"77", "abc", " ,0"}) {
+    List(visible);
+    EXPECT_EQ(gpus_, 0u) << visible;
+    EXPECT_THAT(err_,
+                AllOf(HasSubstr("no GPU is used, and all work is done on the CPU"), HasSubstr("CUDA_VISIBLE_DEVICES"),
+                      HasSubstr("'" + visible + "', "), Not(HasSubstr("is there twice"))));
+  }
+}
+
+TEST_F(VisibleDevicesTest, ACardThatIsListedTwiceHidesAllAndIsNamed) {
+  List("0,0");
+  EXPECT_EQ(gpus_, 0u);
+  EXPECT_THAT(err_, HasSubstr("got '0,0', of which the driver knows no card, because '0' is there twice"));
+}
+
 // The demo on one card: it lists the card, its workers use it, and its parameter servers do not.
 TEST(DemoOnGpusTest, WorkersUseTheCards) {
   NEEDS_CARDS(1u);
@@ -275,6 +315,70 @@ TEST(FashionMnistOnGpusTest, AWorkerAloneMirrorsOnAllGpus) {
 
 TEST(FashionMnistOnGpusTest, WithoutCardsItTrainsOnTheCpu) {
   EXPECT_THAT(RunFashionMnist({}, 0), HasSubstr("OneDeviceStrategy: 1 replica on /device:CPU:0\n"));
+}
+
+// A small program that counts in a variable, with two fake cards.
+class CountOnCardsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { COHORT_NEEDS_FAKE("the program has fake cards"); }
+  void Run(const Words& variables, int exit_code = 0, const Words& more = {}) {
+    Words command = variables;
+    for (const std::string& word : {std::string(COUNT_ON_CARDS), folder_.path()}) command.push_back(word);
+    const auto run = Start(command, more, 2);
+    EXPECT_EQ(run->Wait(), exit_code) << run->out() << run->err();
+    out_ = run->out();
+    err_ = run->err();
+  }
+  // Expects that the program has done its work on the CPU, and that the log says why.
+  void ExpectOnCpu(const std::string& why) const {
+    EXPECT_THAT(out_, HasSubstr("counted to 40\n"));
+    EXPECT_THAT(err_, AllOf(HasSubstr("no GPU is used, and all work is done on the CPU: " + why),
+                            Not(HasSubstr("Created device"))));
+  }
+  const TempFolder folder_;
+  std::string out_, err_;
+};
+
+TEST_F(CountOnCardsTest, WithoutADriverTheLogSaysWhyItWorksOnTheCpu) {
+  Run({"COHORT_FAKE_DRIVER="});
+  ExpectOnCpu("expected NVIDIA's driver 580 or later; got none: this machine has no /proc/driver/nvidia/version");
+}
+
+TEST_F(CountOnCardsTest, WithAnOldDriverTheLogHasBothVersions) {
+  Run({"COHORT_FAKE_DRIVER=535.104.05 12020"});
+  ExpectOnCpu("expected NVIDIA's driver 580 or later, which has CUDA 13.0; got driver 535.104.05, which has CUDA 12.2");
+}
+
+TEST_F(CountOnCardsTest, WithAWrongVariableTheLogSaysWhyItWorksOnTheCpu) {
+  Run({"CUDA_VISIBLE_DEVICES=second"});
+  ExpectOnCpu(
+      "expected CUDA_VISIBLE_DEVICES to list numbers or UUIDs of cards, with commas between them; got 'second'");
+}
+
+TEST_F(CountOnCardsTest, TheVariableThatTheProgramSetsBeforeItUsesDevicesCounts) {
+  Run({"CUDA_VISIBLE_DEVICES=0,1"}, 0, {"1", "0,1"});
+  EXPECT_EQ(out_, "'1': 1 GPUs\n'0,1': 1 GPUs\nbegins at 0\ncounted to 40\n");
+  EXPECT_THAT(err_, HasSubstr("Created device /device:GPU:0"));
+}
+
+TEST_F(CountOnCardsTest, TheProgramMayHideAllCards) {
+  Run({}, 0, {"", "0"});
+  EXPECT_THAT(out_, HasSubstr("'': 0 GPUs\n'0': 0 GPUs\n"));
+  ExpectOnCpu("CUDA_VISIBLE_DEVICES is '', which hides all cards");
+}
+
+// A kernel uses a wrong address after some steps. The program ends with the error. New processes go on from the last
+// checkpoint, on the CPU as well as on the card.
+TEST_F(CountOnCardsTest, AfterAWrongAddressTheNextProcessGoesOnFromTheCheckpoint) {
+  for (const char* next : {"CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=0"}) {
+    std::filesystem::remove_all(folder_.path());
+    Run({"COHORT_FAKE_FAULT=30"}, 1);
+    EXPECT_EQ(out_, "begins at 0\n");
+    EXPECT_THAT(err_, AllOf(HasSubstr("illegal memory access was encountered"), HasSubstr("on card 0"),
+                            HasSubstr("start the program again, from its last checkpoint")));
+    Run({next});
+    EXPECT_THAT(out_, AllOf(HasSubstr("0\ncounted to 40\n"), Not(HasSubstr("begins at 0\n"))));
+  }
 }
 
 }  // namespace

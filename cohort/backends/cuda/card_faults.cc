@@ -59,6 +59,15 @@ Code CodeOf(CardFault fault) {
 
 std::string CudaVersion(int version) { return StrCat(version / 1000, ".", version % 1000 / 10); }
 
+// Returns the first entry of CUDA_VISIBLE_DEVICES that is there twice, or "".
+std::string EntryThatIsThereTwice(const std::string& visible) {
+  std::vector<std::string> entries = Split(visible, ',');
+  for (auto at = entries.begin(); at != entries.end(); ++at) {
+    if (std::find(entries.begin(), at, *at) != at) return *at;
+  }
+  return "";
+}
+
 // The process that has used cards first, and whether this one is a child of it.
 std::atomic<pid_t> first_user{0};
 std::atomic<bool> is_child{false};
@@ -94,8 +103,10 @@ std::string ProblemOfDriver(const DriverFacts& facts) {
     return StrCat("CUDA_VISIBLE_DEVICES is '", *facts.visible, "', which hides all cards");
   }
   if (facts.visible) {
+    const std::string twice = EntryThatIsThereTwice(*facts.visible);
     return StrCat("expected CUDA_VISIBLE_DEVICES to list numbers or UUIDs of cards, with commas between them; got '",
-                  *facts.visible, "', of which the driver knows no card (", facts.listing,
+                  *facts.visible, "', of which the driver knows no card",
+                  twice.empty() ? std::string() : StrCat(", because '", twice, "' is there twice"), " (", facts.listing,
                   "); correct the variable (nvidia-smi -L lists the cards)");
   }
   return StrCat("expected at least one card; the driver lists none (", facts.listing,

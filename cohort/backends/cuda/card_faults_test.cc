@@ -58,7 +58,10 @@ TEST(ProblemOfDriverTest, WithoutACardTheVariableIsNamed) {
               AllOf(HasSubstr("CUDA_VISIBLE_DEVICES"), HasSubstr("got 'abc'"), HasSubstr("cudaErrorNoDevice"),
                     HasSubstr("correct the variable (nvidia-smi -L")));
   facts.visible = "7";
-  EXPECT_THAT(ProblemOfDriver(facts), HasSubstr("got '7', of which the driver knows no card"));
+  EXPECT_THAT(ProblemOfDriver(facts), HasSubstr("got '7', of which the driver knows no card (no CUDA"));
+  facts.visible = "0, 1,1";
+  EXPECT_THAT(ProblemOfDriver(facts),
+              HasSubstr("got '0, 1,1', of which the driver knows no card, because '1' is there twice (no CUDA"));
   for (const char* hides : {"", "-1", "-1,0"}) {
     facts.visible = hides;
     EXPECT_EQ(ProblemOfDriver(facts), "CUDA_VISIBLE_DEVICES is '" + std::string(hides) + "', which hides all cards");

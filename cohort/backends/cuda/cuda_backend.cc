@@ -72,6 +72,13 @@ void LogCreated(const std::string& name, int number, const CardInfo& card, size_
           card.minor, ")");
 }
 
+// The physical devices of a machine that has no driver: none, and a line of the log that says so.
+std::vector<std::pair<config::PhysicalDevice, config::DeviceDetails>> ListNoCards() {
+  std::string why;
+  if (FindDriver(&why) == nullptr) LogInfo("cuda", "no GPU is used, and all work is done on the CPU: ", why);
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::pair<config::PhysicalDevice, config::DeviceDetails>> ListCards() {
@@ -139,7 +146,7 @@ CudaBackend& CudaBackend::Get() {
 std::vector<std::unique_ptr<Device>> CudaBackend::MakeDevices(const DeviceRequest& request) const {
   Driver* const driver = FindDriver();
   std::vector<std::unique_ptr<Device>> devices;
-  if (driver == nullptr) return devices;  // the config has said why (RegisterCudaBackend)
+  if (driver == nullptr) return devices;  // the config has said why (ListCards)
   const std::vector<int> cards = request.logical.empty() ? UsableCards(*driver) : std::vector<int>();
   if (request.logical.empty() && cards.empty()) return devices;
   const std::vector<DevicePart> parts = PlanDevices(cards, request.count, request.logical);
@@ -203,6 +210,15 @@ bool CudaBackend::CanChain(const ChainLink& producer, const ChainLink& consumer)
 
 std::unique_ptr<OpKernel> CudaBackend::MakeChain(std::vector<ChainLink> links) const {
   return MakeElementwiseChain(std::move(links));
+}
+
+void RegisterIfThereIsADriver() {
+  // The driver is asked at the first use of devices, and not before main, where this may run.
+  if (LookForDriver() == DriverSigns::kNone) return config::DeviceConfig::Global().AddSource(ListNoCards);
+  config::DeviceConfig::Global().AddSource(ListCards);
+  const CudaBackend& backend = CudaBackend::Get();
+  BackendRegistry::Global().Register(backend);
+  backend.RegisterKernels(KernelRegistry::Global());
 }
 
 }  // namespace cohort::cuda

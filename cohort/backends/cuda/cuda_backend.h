@@ -65,4 +65,9 @@ class CudaBackend final : public Backend {
 // which these are and why. If there is no driver that can be used, returns none, and one line of the log says why.
 std::vector<std::pair<config::PhysicalDevice, config::DeviceDetails>> ListCards();
 
+// Registers the backend and its kernels if there are signs of a driver, and lets the config list the physical devices
+// (ListCards), which asks the driver at the first use of the config. If there is no GPU then, a line of the log says
+// why.
+void RegisterIfThereIsADriver();
+
 }  // namespace cohort::cuda

@@ -2,14 +2,16 @@
 
 #include <atomic>
 
+#include "cohort/backends/cuda/driver_source.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
 
 std::atomic<Driver*> installed{nullptr};
+constinit DriverSource source{MakeDriver, LookForDriverOfMachine};  // tests change it before main
 
-// The driver of the machine, which is looked for once.
+// The driver of the source, which is asked once.
 struct Found {
   Driver* driver = nullptr;
   std::string why;
@@ -18,7 +20,7 @@ struct Found {
 const Found& FindOnce() {
   static const auto* const found = [] {
     auto* result = new Found;
-    result->driver = MakeDriver(&result->why);
+    result->driver = source.make(&result->why);
     return result;
   }();
   return *found;
@@ -38,8 +40,10 @@ Driver* FindDriver(std::string* why) {
   return found.driver;
 }
 
-DriverSigns LookForDriver() { return installed.load() != nullptr ? DriverSigns::kSome : LookForDriverOfMachine(); }
+DriverSigns LookForDriver() { return installed.load() != nullptr ? DriverSigns::kSome : source.look(); }
 
 void InstallDriver(Driver* driver) { installed.store(driver); }
+
+void InstallDriverSource(const DriverSource& of_test) { source = of_test; }
 
 }  // namespace cohort::cuda

@@ -18,7 +18,6 @@
 #include "cohort/backends/cuda/fake/fake_card_state.h"
 #include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/str_split.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::cuda {
@@ -415,20 +414,7 @@ Status FakeDriver::IsReached(EventHandle event, bool* reached) {
   return {};
 }
 
-int FakeDriver::CardCount() {
-  std::call_once(counted_, [this] {
-    visible_cards_ = options_.cards;
-    const std::optional<std::string> visible = VisibleDevices();
-    if (!options_.heeds_visible_devices || !visible) return;
-    visible_cards_ = 0;
-    for (const std::string& entry : StrSplit(*visible, ',')) {  // up to the first that is no card
-      const bool is_card = entry.size() == 1 && entry[0] >= '0' && entry[0] < '0' + options_.cards;
-      if (!is_card) return;
-      ++visible_cards_;
-    }
-  });
-  return visible_cards_;
-}
+int FakeDriver::CardCount() { return options_.cards; }
 
 Status FakeDriver::Synchronize(EventHandle event) {
   RefuseInCapture("Synchronize");

@@ -21,9 +21,6 @@ struct FakeDriverOptions {
   int cards = 1;
   size_t memory_bytes = size_t{2} << 30;  // of each card
   std::map<int, std::string> problems;    // CardInfo::problem of some cards
-  // Whether CUDA_VISIBLE_DEVICES, as it is at the first call of CardCount, hides cards. Its numbers count, but do not
-  // choose: the cards are alike.
-  bool heeds_visible_devices = false;
   // Before a piece of work, a stream waits with this probability for a time from 0 to longest_delay. All is drawn from
   // `seed`.
   uint64_t seed = 1;
@@ -106,8 +103,6 @@ class FakeDriver final : public Driver {
   void RefuseInCapture(const char* call);
 
   const FakeDriverOptions options_;
-  std::once_flag counted_;
-  int visible_cards_ = 0;
   FakeControl control_;
   std::atomic<uint64_t> next_seed_;
   mutable Mutex mu_;
