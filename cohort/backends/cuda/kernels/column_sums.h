@@ -41,12 +41,13 @@ struct ColumnSums {
   static int64_t Ceil(int64_t n, int64_t by) { return (n + by - 1) / by; }
 };
 
-// Returns the launch of the first stage: blocks(0) for the chunks, blocks(1) for the columns.
+// Returns the launch of the first stage: blocks(0) for the columns, blocks(1) for the chunks. A card takes 2^31 - 1
+// blocks in the first direction, but only 65,535 in the second.
 inline LaunchSize FirstStageSize(const ColumnSums& sums) {
   LaunchSize size;
   size.threads[0] = ColumnSums::kThreads;
-  size.blocks[0] = static_cast<uint32_t>(sums.chunks);
-  size.blocks[1] = static_cast<uint32_t>(ColumnSums::Ceil(sums.columns, sums.block_columns));
+  size.blocks[0] = static_cast<uint32_t>(ColumnSums::Ceil(sums.columns, sums.block_columns));
+  size.blocks[1] = static_cast<uint32_t>(sums.chunks);
   return size;
 }
 
@@ -61,10 +62,10 @@ struct ColumnShare {
 
   COHORT_KERNEL ColumnShare(const Thread& thread, const ColumnSums& sums) {
     const int64_t lane = thread.thread() / sums.block_columns;
-    column = thread.block(1) * sums.block_columns + thread.thread() % sums.block_columns;
+    column = thread.block() * sums.block_columns + thread.thread() % sums.block_columns;
     works = lane < sums.block_rows && column < sums.columns;
-    partial = thread.block() * sums.block_rows + lane;
-    const int64_t first = thread.block() * sums.chunk_rows;
+    partial = thread.block(1) * sums.block_rows + lane;
+    const int64_t first = thread.block(1) * sums.chunk_rows;
     begin = first + lane;
     end = first + sums.chunk_rows < sums.rows ? first + sums.chunk_rows : sums.rows;
     step = sums.block_rows;

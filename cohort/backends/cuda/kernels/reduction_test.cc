@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cuda/kernels/column_sums.h"
 #include "cohort/backends/cuda/kernels/reduction.cu.h"
 #include "cohort/backends/cuda/testing/both_devices.h"
 #include "tests/ops/op_cases.h"
@@ -45,6 +46,22 @@ const Axes kAxes[] = {{{5}, {0}},
                       {{0, 4}, {0}},
                       {{4, 0}, {0}},
                       {{1, 6, 1}, {0, 2}}};
+
+// A card takes 2^31 - 1 blocks in the first direction of a launch, and 65,535 in the second.
+TEST(ColumnSumsTest, ALaunchTakesAnyNumberOfColumnsAndRows) {
+  constexpr int64_t kMillion = 1'000'000;
+  for (const int64_t columns : {int64_t{1}, int64_t{255}, 17 * kMillion, 100'000 * kMillion}) {
+    for (const int64_t rows : {int64_t{1}, 3 * kMillion, 100'000 * kMillion}) {
+      const ColumnSums sums(rows, columns);
+      const LaunchSize size = FirstStageSize(sums);
+      EXPECT_LT(size.blocks[0], uint32_t{1} << 31) << columns << " columns";
+      EXPECT_LE(size.blocks[1], 65535) << rows << " rows";
+      EXPECT_GE(size.blocks[0] * sums.block_columns, columns);
+      EXPECT_GE(size.blocks[1] * sums.chunk_rows, rows);
+      EXPECT_EQ(size.blocks[2], 1);
+    }
+  }
+}
 
 class ReductionTest : public ::testing::Test {
  protected:

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kTile = 2048;
 constexpr int64_t kMostThreads = 256;
+constexpr int kMostBits = 41;  // a launch has less than 2^31 blocks, each for a tile
 
 template <typename Index>
 struct MakeKeys {
@@ -85,7 +86,9 @@ RowOrder RowOrderFor(int64_t n) {
   return order;
 }
 
-bool RowOrderFits(const RowOrder& order, int64_t rows) { return rows < (int64_t{1} << (62 - order.bits)); }
+bool RowOrderFits(const RowOrder& order, int64_t rows) {
+  return order.bits <= kMostBits && rows < (int64_t{1} << (62 - order.bits));
+}
 
 void LaunchRowOrder(Driver& driver, StreamHandle stream, ElementType index, const void* indices, int64_t n,
                     int64_t rows, const RowOrder& order) {

@@ -18,9 +18,9 @@ struct RowOrder {
   int64_t size = 0;  // a power of two
 };
 
-// Returns how many keys an order of n positions has. Requires: n is from 1 to 2^31.
+// Returns how many keys an order of n positions has. Requires: n is from 1 to 2^62.
 RowOrder RowOrderFor(int64_t n);
-// Returns whether the keys of so many rows fit into 64 bits.
+// Returns whether a launch can sort them (at most 2^41 positions), and the keys of so many rows fit into 64 bits.
 bool RowOrderFits(const RowOrder& order, int64_t rows);
 
 // Fills order.keys with the positions 0 to n - 1 of `indices` (kInt32 or kInt64). Those that are not in [0, rows) do

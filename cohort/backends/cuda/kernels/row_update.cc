@@ -49,8 +49,8 @@ RowOrder EnqueueRowOrder(const CudaCall& call, const Tensor& indices, int64_t ro
   const int64_t n = indices.num_elements();
   RowOrder order = RowOrderFor(n);
   if (!RowOrderFits(order, rows)) {
-    throw InvalidArgumentError(
-        StrCat("[backends/cuda] expected less than 2^62 / ", order.size, " rows for ", n, " indices; got ", rows));
+    throw InvalidArgumentError(StrCat("[backends/cuda] expected at most 2^41 indices, and less than 2^62 / ",
+                                      order.size, " rows for them; got ", n, " indices and ", rows, " rows"));
   }
   order.keys = static_cast<uint64_t*>(scratch.data());
   LaunchRowOrder(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(), n, rows, order);

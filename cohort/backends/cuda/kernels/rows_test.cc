@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/backends/cuda/kernels/row_order.cu.h"
 #include "cohort/backends/cuda/testing/both_devices.h"
 #include "tests/ops/op_cases.h"
 
@@ -91,6 +92,18 @@ TEST_F(RowsTest, SegmentSums) {
   devices_.ExpectSame({"UnsortedSegmentSum", {{Scattered(DType::kFloat32, {3, 0})}, {Ints({0, 1, 1})}, {Int(2)}}});
   const OpCall bad{"UnsortedSegmentSum", {{Scattered(DType::kFloat32, {3, 2})}, {Ints({0, 2, 5})}, {Int(2)}}};
   devices_.ExpectSameError(bad, "segment_ids[1] = 2");
+}
+
+TEST(RowOrderTest, SaysHowManyPositionsAndRowsItTakes) {
+  EXPECT_EQ(RowOrderFor(1).size, 1);
+  EXPECT_EQ(RowOrderFor(2049).size, 4096);
+  const RowOrder large = RowOrderFor((int64_t{1} << 31) + 1);
+  EXPECT_EQ(large.size, int64_t{1} << 32);
+  EXPECT_TRUE(RowOrderFits(large, (int64_t{1} << 30) - 1));
+  EXPECT_FALSE(RowOrderFits(large, int64_t{1} << 30));
+  // A sort has a block for 2048 positions, and a launch less than 2^31 blocks.
+  EXPECT_TRUE(RowOrderFits(RowOrderFor(int64_t{1} << 41), 5));
+  EXPECT_FALSE(RowOrderFits(RowOrderFor((int64_t{1} << 41) + 1), 5));
 }
 
 TEST_F(RowsTest, SegmentSumsHaveTheSameBitsInEachRun) {
