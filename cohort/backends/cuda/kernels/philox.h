@@ -52,14 +52,17 @@ COHORT_KERNEL BFloat16 UniformBFloat16Of(uint32_t bits) {
   return BFloat16(BitCast<float>(((uint32_t{127} << 7) | (bits & 0x7fU)) << 16) - 1.0F);
 }
 
-// Set `out` to two independent standard normal numbers, made from two uniform ones (Box and Muller, 1958).
+// Set `out` to two independent standard normal numbers, made from two uniform ones (Box and Muller, 1958). Those of
+// float32 round where the library rounds. Their logarithm, sine and cosine are computed in float64 and then rounded:
+// the float32 functions of a card err by up to two units in the last place, and those of the host by less than one.
 COHORT_KERNEL void NormalFloatsOf(uint32_t bits0, uint32_t bits1, float* out) {
   constexpr float kEpsilon = 1.0e-7F;
   const float uniform = UniformFloatOf(bits0);
-  const float radius = std::sqrt(-2.0F * std::log(uniform < kEpsilon ? kEpsilon : uniform));
-  const auto angle = static_cast<float>(2.0F * 3.14159265358979323846 * UniformFloatOf(bits1));
-  out[0] = std::sin(angle) * radius;
-  out[1] = std::cos(angle) * radius;
+  const auto logarithm = static_cast<float>(std::log(static_cast<double>(uniform < kEpsilon ? kEpsilon : uniform)));
+  const float radius = std::sqrt(-2.0F * logarithm);
+  const auto angle = static_cast<double>(static_cast<float>(2.0F * 3.14159265358979323846 * UniformFloatOf(bits1)));
+  out[0] = static_cast<float>(std::sin(angle)) * radius;
+  out[1] = static_cast<float>(std::cos(angle)) * radius;
 }
 COHORT_KERNEL void NormalDoublesOf(const uint32_t* bits, double* out) {
   constexpr double kEpsilon = 1.0e-7;

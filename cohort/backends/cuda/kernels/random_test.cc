@@ -1,6 +1,7 @@
 // Random ops, constants and whole variables on a GPU of the fake driver and on a CPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string>
@@ -55,6 +56,23 @@ TEST_F(RandomTest, UniformNumbersHaveTheSameBits) {
                              b.Attr("dtype", dtype).Attr("seed", 7).Attr("seed2", 9);
                            }});
     }
+  }
+}
+
+// The functions of float32 do not round correctly everywhere, neither those of a host nor those of a card.
+TEST(NormalFloatsTest, EachStepIsRoundedCorrectly) {
+  const auto round = [](long double value) { return static_cast<float>(value); };
+  PhiloxCounter philox{{1, 2, 3, 4}, {5, 6}};
+  for (int i = 0; i < 30000; ++i) {
+    uint32_t words[4];
+    philox.Next(words);
+    float got[2];
+    NormalFloatsOf(words[0], words[1], got);
+    const float uniform = std::max(1e-7f, UniformFloatOf(words[0]));
+    const float angle = round(2.0L * 3.14159265358979323846L * UniformFloatOf(words[1]));
+    const float radius = std::sqrt(-2.0f * round(std::log(static_cast<long double>(uniform))));
+    ASSERT_EQ(got[0], round(std::sin(static_cast<long double>(angle))) * radius) << i;
+    ASSERT_EQ(got[1], round(std::cos(static_cast<long double>(angle))) * radius) << i;
   }
 }
 
