@@ -22,6 +22,7 @@
 #include "cohort/backends/cuda/libraries/nvrtc.h"
 #include "cohort/core/bfloat16.h"
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 
 namespace cohort::cuda {
@@ -288,6 +289,15 @@ TEST(NvrtcTest, CompilesChainsForACard) {
       EXPECT_NE(code.find(kChainKernel), std::string::npos);
     }
   }
+}
+
+TEST(NvrtcTest, AProductAndASumAreRoundedOneAfterTheOther) {
+  const auto source = [](const char* value) {
+    return StrCat("extern \"C\" __global__ void ", kChainKernel, "(float* x, float y, float z) { *x = ", value, "; }");
+  };
+  COHORT_COMPILE(operators, source("*x * y + z"));
+  EXPECT_EQ(operators, CompileWithNvrtc(source("__fadd_rn(__fmul_rn(*x, y), z)"), kChainKernel, 9, 0));
+  EXPECT_NE(operators, CompileWithNvrtc(source("__fmaf_rn(*x, y, z)"), kChainKernel, 9, 0));
 }
 
 TEST(NvrtcTest, ATextThatDoesNotCompileIsAnErrorWithTheCompilersWords) {

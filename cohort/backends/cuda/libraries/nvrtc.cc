@@ -86,8 +86,9 @@ std::string CompileWithNvrtc(const std::string& source, const std::string& name,
   Program program = nullptr;
   Result result = library.create(&program, source.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
   if (result != 0) fail("nvrtcCreateProgram", result, "");
-  // The last one: functions that do not say so are for the card.
-  const std::array<const char*, 3> options = {architecture.c_str(), "--std=c++20",
+  // A product and a sum are rounded one after the other, as in the kernels that single nodes have (CMakeLists.txt). The
+  // last option: functions that do not say so are for the card.
+  const std::array<const char*, 4> options = {architecture.c_str(), "--std=c++20", "--fmad=false",
                                               "--device-as-default-execution-space"};
   result = library.compile(program, static_cast<int>(options.size()), options.data());
   const std::string log = result != 0 ? TextOf(program, library.log_size, library.log) : "";
