@@ -7,6 +7,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -39,6 +40,15 @@ const char* Advice(CardFault fault) {
     case CardFault::kNotAvailable:
       return "; another process uses the card alone, or nobody may use it (nvidia-smi -q -d COMPUTE): end that "
              "process, or let this one use another card (CUDA_VISIBLE_DEVICES)";
+    case CardFault::kNotReady:
+      return "; see whether nvidia-smi lists the card, and whether the services run that this machine needs (of "
+             "NVIDIA's "
+             "driver, of the links between cards, of MPS); then start the program again";
+    case CardFault::kFaulty:
+      return "; this process cannot use the card any more, and the card or a link to it may be damaged (nvidia-smi -q, "
+             "and lines with Xid of the system's log): start the program again, from its last checkpoint, or let it "
+             "use "
+             "another card (CUDA_VISIBLE_DEVICES)";
     case CardFault::kBroken:
       return "; this process cannot use the card any more: start the program again, from its last checkpoint "
              "(with CUDA_LAUNCH_BLOCKING=1 and COHORT_RECORD_STEPS=0 in its environment, the error names the node that "
@@ -52,10 +62,58 @@ Code CodeOf(CardFault fault) {
   switch (fault) {
     case CardFault::kOutOfMemory: return Code::kResourceExhausted;
     case CardFault::kNoCode:
-    case CardFault::kNotAvailable: return Code::kFailedPrecondition;
+    case CardFault::kNotAvailable:
+    case CardFault::kNotReady: return Code::kFailedPrecondition;
     default: return Code::kInternal;
   }
 }
+
+// The errors of cudart that are of a kind. What driver_types.h says of the others ends with the call: an argument is
+// wrong, a feature is missing, or a capture is refused.
+struct NamedFault {
+  std::string_view name;
+  CardFault fault;
+};
+constexpr NamedFault kNamedFaults[] = {
+    {"cudaErrorMemoryAllocation", CardFault::kOutOfMemory},
+    {"cudaErrorNoKernelImageForDevice", CardFault::kNoCode},
+    {"cudaErrorInvalidDeviceFunction", CardFault::kNoCode},
+    {"cudaErrorInvalidPtx", CardFault::kNoCode},  // the driver cannot translate the code for this card
+    {"cudaErrorUnsupportedPtxVersion", CardFault::kNoCode},
+    {"cudaErrorJitCompilerNotFound", CardFault::kNoCode},
+    {"cudaErrorJitCompilationDisabled", CardFault::kNoCode},
+    {"cudaErrorDevicesUnavailable", CardFault::kNotAvailable},
+    {"cudaErrorDeviceAlreadyInUse", CardFault::kNotAvailable},
+    {"cudaErrorInitializationError", CardFault::kNotReady},
+    {"cudaErrorStartupFailure", CardFault::kNotReady},
+    {"cudaErrorSoftwareValidityNotEstablished", CardFault::kNotReady},
+    {"cudaErrorDeviceNotLicensed", CardFault::kNotReady},
+    {"cudaErrorOperatingSystem", CardFault::kNotReady},
+    {"cudaErrorSystemNotReady", CardFault::kNotReady},
+    {"cudaErrorSystemDriverMismatch", CardFault::kNotReady},
+    {"cudaErrorCompatNotSupportedOnDevice", CardFault::kNotReady},
+    {"cudaErrorMpsConnectionFailed", CardFault::kNotReady},
+    {"cudaErrorMpsRpcFailure", CardFault::kNotReady},
+    {"cudaErrorMpsServerNotReady", CardFault::kNotReady},
+    {"cudaErrorMpsMaxClientsReached", CardFault::kNotReady},
+    {"cudaErrorMpsMaxConnectionsReached", CardFault::kNotReady},
+    {"cudaErrorAssert", CardFault::kBroken},
+    {"cudaErrorHardwareStackError", CardFault::kBroken},
+    {"cudaErrorIllegalAddress", CardFault::kBroken},
+    {"cudaErrorIllegalInstruction", CardFault::kBroken},
+    {"cudaErrorInvalidAddressSpace", CardFault::kBroken},
+    {"cudaErrorInvalidPc", CardFault::kBroken},
+    {"cudaErrorLaunchFailure", CardFault::kBroken},
+    {"cudaErrorLaunchTimeout", CardFault::kBroken},
+    {"cudaErrorMisalignedAddress", CardFault::kBroken},
+    {"cudaErrorTensorMemoryLeak", CardFault::kBroken},
+    {"cudaErrorContextIsDestroyed", CardFault::kBroken},
+    {"cudaErrorMpsClientTerminated", CardFault::kBroken},
+    {"cudaErrorContained", CardFault::kFaulty},
+    {"cudaErrorECCUncorrectable", CardFault::kFaulty},
+    {"cudaErrorExternalDevice", CardFault::kFaulty},
+    {"cudaErrorNvlinkUncorrectable", CardFault::kFaulty},
+};
 
 std::string CudaVersion(int version) { return StrCat(version / 1000, ".", version % 1000 / 10); }
 
@@ -77,6 +135,12 @@ void AfterForkInChild() {
 }
 
 }  // namespace
+
+CardFault FaultOf(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kNamedFaults), std::end(kNamedFaults),
+                                         [&](const NamedFault& one) { return one.name == name; });
+  return found == std::end(kNamedFaults) ? CardFault::kOther : found->fault;
+}
 
 Status CardError(CardFault fault, const std::string& call, int card, const std::string& text) {
   return Status(CodeOf(fault), StrCat("[cuda] ", call, card < 0 ? std::string() : StrCat(" on card ", card), ": ", text,

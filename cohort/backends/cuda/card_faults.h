@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cohort/core/error.h"
 
@@ -15,13 +16,18 @@ enum class CardFault {
   kOutOfMemory,   // not even a context fits into the card's memory
   kNoCode,        // the program has no code for this model
   kNotAvailable,  // another process holds the card alone, or nobody may use it
-  kBroken         // a kernel has failed, and all later calls of the process fail, too
+  kNotReady,      // the driver, or a service that the card needs, does not work now
+  kBroken,        // a kernel or the card has failed, and all later calls of the process fail, too
+  kFaulty         // the same, and the card or its links may be damaged
 };
 
+// Returns the kind of an error of cudart by its name, such as "cudaErrorMemoryAllocation" (cudaGetErrorName).
+CardFault FaultOf(std::string_view name);
+
 // Returns the error of a call: "[cuda] cudaMalloc on card 0: out of memory (cudaErrorMemoryAllocation); ...", which
-// ends with what the user can do. Its code is kResourceExhausted for kOutOfMemory, kFailedPrecondition for kNoCode and
-// kNotAvailable, and kInternal for the others. `call` may end with what it was for ("cudaLaunchKernel of F"); `text` is
-// the driver's. `card` is negative if it is not known.
+// ends with what the user can do. Its code is kResourceExhausted for kOutOfMemory, kFailedPrecondition for kNoCode,
+// kNotAvailable and kNotReady, and kInternal for the others. `call` may end with what it was for ("cudaLaunchKernel of
+// F"); `text` is the driver's. `card` is negative if it is not known.
 Status CardError(CardFault fault, const std::string& call, int card, const std::string& text);
 
 // What is known about the driver of a machine before a card is used.

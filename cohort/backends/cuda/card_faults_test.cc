@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace cohort::cuda {
 namespace {
 
@@ -96,6 +98,38 @@ TEST(ArchitecturesTest, CodeRunsOnItsCardsAndOnLaterOnesThroughTheDriver) {
   EXPECT_EQ(ProblemOfArchitecture("80,90", 8, 6), "");
 }
 
+// After these, driver_types.h says, the process must be terminated and relaunched.
+TEST(FaultOfTest, ErrorsThatStayAreKnown) {
+  for (const char* name :
+       {"cudaErrorIllegalAddress", "cudaErrorLaunchTimeout", "cudaErrorAssert", "cudaErrorHardwareStackError",
+        "cudaErrorIllegalInstruction", "cudaErrorMisalignedAddress", "cudaErrorInvalidAddressSpace",
+        "cudaErrorInvalidPc", "cudaErrorLaunchFailure", "cudaErrorTensorMemoryLeak", "cudaErrorMpsClientTerminated"}) {
+    EXPECT_EQ(FaultOf(name), CardFault::kBroken) << name;
+  }
+  for (const char* name :
+       {"cudaErrorContained", "cudaErrorExternalDevice", "cudaErrorECCUncorrectable", "cudaErrorNvlinkUncorrectable"}) {
+    EXPECT_EQ(FaultOf(name), CardFault::kFaulty) << name;
+  }
+}
+
+TEST(FaultOfTest, ErrorsOfACardThatCannotBeUsedAreKnown) {
+  const std::pair<const char*, CardFault> table[] = {
+      {"cudaErrorMemoryAllocation", CardFault::kOutOfMemory},
+      {"cudaErrorNoKernelImageForDevice", CardFault::kNoCode},
+      {"cudaErrorUnsupportedPtxVersion", CardFault::kNoCode},
+      {"cudaErrorJitCompilationDisabled", CardFault::kNoCode},
+      {"cudaErrorDevicesUnavailable", CardFault::kNotAvailable},
+      {"cudaErrorSystemNotReady", CardFault::kNotReady},
+      {"cudaErrorSystemDriverMismatch", CardFault::kNotReady},
+      {"cudaErrorMpsServerNotReady", CardFault::kNotReady},
+      {"cudaErrorInvalidValue", CardFault::kOther},
+      {"cudaErrorStreamCaptureInvalidated", CardFault::kOther},
+      {"cudaErrorNotReady", CardFault::kOther},
+      {"", CardFault::kOther},
+  };
+  for (const auto& [name, fault] : table) EXPECT_EQ(FaultOf(name), fault) << name;
+}
+
 TEST(CardErrorTest, SaysWhatTheUserCanDo) {
   const auto error = [](CardFault fault) { return CardError(fault, "cudaCall", 3, "the driver's text"); };
   EXPECT_EQ(error(CardFault::kOther).message(), "[cuda] cudaCall on card 3: the driver's text");
@@ -104,6 +138,10 @@ TEST(CardErrorTest, SaysWhatTheUserCanDo) {
   EXPECT_EQ(error(CardFault::kNoCode).code(), Code::kFailedPrecondition);
   EXPECT_THAT(error(CardFault::kNoCode).message(), HasSubstr("-DCMAKE_CUDA_ARCHITECTURES"));
   EXPECT_THAT(error(CardFault::kNotAvailable).message(), HasSubstr("another process uses the card alone"));
+  EXPECT_EQ(error(CardFault::kNotReady).code(), Code::kFailedPrecondition);
+  EXPECT_THAT(error(CardFault::kNotReady).message(), HasSubstr("whether the services run"));
+  EXPECT_EQ(error(CardFault::kFaulty).code(), Code::kInternal);
+  EXPECT_THAT(error(CardFault::kFaulty).message(), AllOf(HasSubstr("may be damaged"), HasSubstr("last checkpoint")));
   EXPECT_EQ(error(CardFault::kBroken).code(), Code::kInternal);
   EXPECT_THAT(error(CardFault::kBroken).message(),
               AllOf(HasSubstr("start the program again, from its last checkpoint"), HasSubstr("CUDA_LAUNCH_BLOCKING")));

@@ -22,31 +22,10 @@ constexpr const char* kDriverVersionFile = "/proc/driver/nvidia/version";
 
 std::string Text(cudaError_t error) { return StrCat(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")"); }
 
-CardFault FaultOf(cudaError_t error) {
-  switch (error) {
-    case cudaErrorMemoryAllocation: return CardFault::kOutOfMemory;
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorUnsupportedPtxVersion:
-    case cudaErrorInvalidDeviceFunction: return CardFault::kNoCode;
-    case cudaErrorDevicesUnavailable: return CardFault::kNotAvailable;
-    case cudaErrorAssert:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalAddress:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorMisalignedAddress: return CardFault::kBroken;
-    default: return CardFault::kOther;
-  }
-}
-
 Status StatusOf(const std::string& call, int card, cudaError_t error) {
   if (error == cudaSuccess) return {};
   (void)cudaGetLastError();  // so that a later call does not report it again
-  return CardError(FaultOf(error), call, card, Text(error));
+  return CardError(FaultOf(cudaGetErrorName(error)), call, card, Text(error));
 }
 void Check(const char* call, int card, cudaError_t error) {
   if (error != cudaSuccess) [[unlikely]]

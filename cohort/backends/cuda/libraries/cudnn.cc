@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"
@@ -199,8 +200,9 @@ class Cudnn final : public Dnn {
   cudnnHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
     Open();
     if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
-      throw InternalError(StrCat("[cuda/libraries] expected card ", card, " to be usable; got ",
-                                 cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
+      const char* const name = cudaGetErrorName(error);
+      CardError(FaultOf(name), "cudaSetDevice", card, StrCat(cudaGetErrorString(error), " (", name, ")"))
+          .ThrowIfError();
     }
     cudnnHandle_t& handle = handles_[card];
     if (handle == nullptr) {
