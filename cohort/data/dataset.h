@@ -49,6 +49,10 @@ class COHORT_EXPORT Iterator {
   // does.
   std::vector<Tensor> Next();
 
+  // Sets *element to the element that the next call of Next will return, if the last stage is a Prefetch that has it
+  // ready, and returns true. Otherwise returns false. Does not wait, and does not change the position.
+  bool PeekReady(std::vector<Tensor>* element);
+
   // Returns the position as bytes for Restore. Most positions are a few bytes. But a Shuffle without random access to
   // its input, an Interleave and a Rebatch put the elements that wait in them into the position. If such a stage comes
   // before a Prefetch, a parallel Map or an Unbatch, these put their waiting elements into the position too. The
@@ -94,7 +98,8 @@ using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
 class COHORT_EXPORT Dataset {
  public:
   // The elements are the slices of the tensors along axis 0. All tensors must have the same size of axis 0. The dataset
-  // shares the tensors' bytes.
+  // shares the tensors' bytes. Nobody may change them while an iterator exists: the elements may have them, too, and
+  // stages and devices read elements before they are asked for.
   static Dataset FromTensorSlices(std::vector<Tensor> tensors);
   // The tensors are the dataset's only element.
   static Dataset FromTensors(std::vector<Tensor> tensors);

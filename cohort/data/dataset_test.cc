@@ -239,6 +239,43 @@ TEST(InterleaveTest, TakesBlocksInTurn) {
   EXPECT_EQ(run(10, 1).size(), 10u);
 }
 
+// The element that is ready is the next one, in the same memory. Looking at it does not change the position.
+TEST(PrefetchTest, ShowsWhatIsReady) {
+  const Dataset dataset = Dataset::Range(5).Batch(2);
+  const auto plain = dataset.MakeIterator();
+  std::vector<Tensor> seen;
+  EXPECT_FALSE(plain->PeekReady(&seen));
+  const auto iterator = dataset.Prefetch(2).MakeIterator();
+  EXPECT_FALSE(iterator->PeekReady(&seen));  // its thread begins with the first Next
+  std::vector<Tensor> element = iterator->Next();
+  for (int batch = 1; batch < 3; ++batch) {
+    const std::string position = iterator->Save();
+    while (!iterator->PeekReady(&seen)) std::this_thread::yield();
+    EXPECT_EQ(iterator->Save(), position);
+    element = iterator->Next();
+    EXPECT_EQ(element.at(0).raw_data(), seen.at(0).raw_data());
+  }
+  EXPECT_FALSE(iterator->Next(&element));
+  EXPECT_FALSE(iterator->PeekReady(&seen));
+}
+
+// An error of the input is no element, and Next throws it.
+TEST(PrefetchTest, ShowsNoError) {
+  std::atomic<int> begun{0};
+  const auto fail_second = [&begun](const std::vector<Tensor>& element) {
+    if (++begun == 2) throw InvalidArgumentError("the second");
+    return element;
+  };
+  const Dataset numbers = Dataset::Range(4);
+  const auto iterator = numbers.Map(fail_second, numbers.element_spec()).Prefetch(2).MakeIterator();
+  std::vector<Tensor> element = iterator->Next();
+  while (begun < 3) std::this_thread::yield();  // so the error is in the queue
+  EXPECT_FALSE(iterator->PeekReady(&element));
+  EXPECT_THROW(iterator->Next(), InvalidArgumentError);
+  while (!iterator->PeekReady(&element)) std::this_thread::yield();
+  EXPECT_EQ(element.at(0).scalar<int64_t>(), 2);
+}
+
 TEST(PrefetchTest, YieldsTheSame) {
   for (const int64_t size : {-1, 0, 1, 3, 100}) {
     EXPECT_EQ(Drain(Dataset::Range(20).Shuffle(5, 1).Batch(3).Prefetch(size).Repeat(2)),

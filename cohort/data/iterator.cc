@@ -31,6 +31,8 @@ const ElementSpec& Iterator::element_spec() const { return root_->spec(); }
 
 bool Iterator::Next(std::vector<Tensor>* element) { return stage_->Next(element); }
 
+bool Iterator::PeekReady(std::vector<Tensor>* element) { return stage_->PeekReady(element); }
+
 std::vector<Tensor> Iterator::Next() {
   std::vector<Tensor> element;
   if (!Next(&element)) throw OutOfRangeError("[data] End of sequence: " + root_->ToString());

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/tensor.h"
 
 namespace cohort {
 
@@ -32,6 +35,9 @@ struct COHORT_EXPORT StepStart {
   // The task runs the step again each time it has ended, until it fails. All its runs have the one number. Requires:
   // the step is not traced, is of no closure, and has no arguments, no results and no edges between partitions.
   bool repeat = false;
+  // Returns the args that the step after this one will probably have, or none. Is used only in this process and in mode
+  // kInline, before the call that starts the step returns (StepRecordings::NextArgs). May be null.
+  const std::function<std::vector<Tensor>()>* next_args = nullptr;
 };
 
 }  // namespace cohort

@@ -168,7 +168,8 @@ Status Master::Failed(const PreparedSignature& prepared, int64_t step, const Sta
 }
 
 std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const FeedValues& feeds,
-                                    const RunOptions& options, const std::shared_ptr<StepTrace>& trace) {
+                                    const RunOptions& options, const std::shared_ptr<StepTrace>& trace,
+                                    const Callable::NextFeeds& next) {
   CheckOpen();
   CheckFeeds(prepared, feeds);
   if (options.repeat_on_task) {
@@ -178,19 +179,32 @@ std::vector<Tensor> Master::RunStep(const PreparedSignature& prepared, const Fee
   }
   const int64_t step = next_step_.fetch_add(1, std::memory_order_relaxed);
   const bool has_timeout = LimitsOf(options).timeout.count() > 0;
+  Executor::NextArgs next_args;
+  if (next && prepared.parts.size() == 1) {
+    next_args = [&] {
+      const std::vector<Tensor> values = next();
+      std::vector<Tensor> args;
+      if (values.size() != feeds.size()) return args;
+      for (const int feed : prepared.parts.front().arg_feeds) args.push_back(values[static_cast<size_t>(feed)]);
+      return args;
+    };
+  }
   try {
     if (!has_timeout && !options.closure.valid() && trace == nullptr) {
       if (const std::shared_ptr<Executable> here = prepared.inline_part.lock()) {
         const std::vector<int>& arg_feeds = prepared.parts.front().arg_feeds;
-        return here->RunInline(step, [&feeds, &arg_feeds](std::vector<Tensor>& args) {
+        const auto fill = [&feeds, &arg_feeds](std::vector<Tensor>& args) {
           for (const int feed : arg_feeds) args.push_back(feeds[feed]);
-        });
+        };
+        return here->RunInline(step, fill, next_args);
       }
     }
     // A part that needs nobody else, or runs a loop, would keep this thread from watching the clock until it has run to
     // its end.
     const bool watch_from_outside = has_timeout && (prepared.calls_functions || !prepared.inline_part.expired());
-    const auto call = MakeCall(prepared, {step, options.closure, trace}, options, nullptr);
+    StepStart start{step, options.closure, trace};
+    if (next_args) start.next_args = &next_args;
+    const auto call = MakeCall(prepared, start, options, nullptr);
     const ProgressWatch::Scope watched(progress_, call);
     const CallScope waiting(in_call_);
     call->Start(feeds, watch_from_outside ? Executor::Mode::kDevice : Executor::Mode::kInline);

@@ -33,9 +33,10 @@ class Master {
   const PreparedSignature& Prepare(const FeedList& feeds, const std::vector<Output>& fetches,
                                    const std::vector<Node*>& targets) COHORT_EXCLUDES(build_mu_, mu_);
   // Runs a step, waits for its end, and returns the fetched values. `feeds` must be in the order of the signature.
-  // `trace` collects what the nodes do; null: nothing does. Throws what Session::Run throws.
+  // `trace` collects what the nodes do; null: nothing does. `next` is as in Callable, and may be empty. Throws what
+  // Session::Run throws.
   std::vector<Tensor> RunStep(const PreparedSignature& prepared, const FeedValues& feeds, const RunOptions& options,
-                              const std::shared_ptr<StepTrace>& trace);
+                              const std::shared_ptr<StepTrace>& trace, const Callable::NextFeeds& next = {});
   // Starts a step. Calls `done` once, on any thread, at the latest during Close. Throws InvalidArgumentError if the
   // number, dtypes or shapes of the feeds do not fit the signature, and FailedPreconditionError if the session is
   // closed. If it throws, it does not call `done`.

@@ -60,8 +60,8 @@ const Tensor& RunResults::operator[](const Output& fetch) const {
                                     "; fetched were: ", names.empty() ? "none" : StrJoin(names, ", ")));
 }
 
-RunResults Callable::operator()(const std::vector<Tensor>& feeds) const {
-  return RunResults(prepared_->master->RunStep(*prepared_, feeds, {}, nullptr), prepared_->fetches);
+RunResults Callable::operator()(const std::vector<Tensor>& feeds, const NextFeeds& next) const {
+  return RunResults(prepared_->master->RunStep(*prepared_, feeds, {}, nullptr, next), prepared_->fetches);
 }
 
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)

@@ -4,7 +4,8 @@
 //
 // A freed block for copies is kept with an event of the compute stream, which is recorded when the next block for
 // copies is asked for. So the copies of a step get the blocks of the step before it, and wait for none of their own
-// step's kernels.
+// step's kernels. While few blocks of a size are kept, none is taken before its event is reached: another one is made.
+// So copies that are asked for behind a step's kernels run beside them as soon as there are blocks for three steps.
 #include "cohort/backends/cuda/cuda_memory.h"
 
 #include <algorithm>
@@ -28,6 +29,7 @@ constexpr size_t kSmallSegment = size_t{2} << 20;   // the size of segments for 
 constexpr size_t kLargeSegment = size_t{32} << 20;  // the least size of segments for large requests
 constexpr size_t kSegmentUnit = size_t{2} << 20;
 constexpr size_t kNamedHolders = 8;
+constexpr size_t kFewKept = 4;        // blocks of a size for copies
 constexpr size_t kMostKeptPart = 16;  // freed blocks for copies are kept up to this part of the limit
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -264,6 +266,7 @@ CudaMemory::Block* CudaMemory::TakeKept(size_t size) {
   const auto found = kept_.find(size);
   if (found == kept_.end()) return nullptr;
   Block* const block = found->second.front();
+  if (found->second.size() < kFewKept && !block->writable->reached()) return nullptr;
   found->second.pop_front();
   if (found->second.empty()) kept_.erase(found);
   stats_.kept -= block->size;

@@ -79,9 +79,9 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
     BufferPtr buffer;
     std::shared_ptr<StreamEvent> writable;
   };
-  // Does what Allocate does. If a buffer of the same size, which an earlier call has returned, is free, then the event
-  // stands before all work that was enqueued on the compute stream after a later call. Otherwise it stands behind all
-  // work that is on the stream now.
+  // Does what Allocate does. Prefers free buffers of the same size that earlier calls have returned: then the event
+  // stands before all work that was enqueued on the compute stream after a later call, and is reached, unless several
+  // of them wait for theirs. Otherwise it stands behind all work that is on the stream now.
   ForCopy AllocateForCopy(size_t bytes);
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -198,7 +199,10 @@ TEST_F(CudaMemoryTest, MemoryForACopyIsPoisonedBeforeItMayBeWritten) {
   const auto memory = Make(100 * kMega);
   const void* const first = memory->AllocateForCopy(64).buffer->data();
   fake_.control().Hold(0);
-  memory->AllocateForCopy(64);
+  std::set<const void*> others;
+  for (int i = 0; i < 3; ++i) others.insert(memory->AllocateForCopy(64).buffer->data());
+  EXPECT_EQ(others.size(), 3u);  // while few are kept
+  EXPECT_EQ(others.count(first), 0u);
   const CudaMemory::ForCopy again = memory->AllocateForCopy(64);
   ASSERT_EQ(again.buffer->data(), first);
   EXPECT_FALSE(again.writable->reached());

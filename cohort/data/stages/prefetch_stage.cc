@@ -54,6 +54,12 @@ class PrefetchIterator : public StageIterator {
     *out = std::move(entry.element);
     return true;
   }
+  bool PeekReady(Element* out) override {
+    MutexLock lock(mu_);
+    if (entries_.empty() || entries_.front().end || !entries_.front().status.ok()) return false;
+    *out = entries_.front().element;
+    return true;
+  }
   void Save(WireWriter* out) override {
     MutexLock lock(mu_);
     const Halt halt(*this);

@@ -41,6 +41,7 @@ class StoppableIterator : public StageIterator {
     if (stop_->load(std::memory_order_relaxed)) throw CancelledError("[data] the iterator was told to stop");
     return stage_->Next(out);
   }
+  bool PeekReady(Element* out) override { return !stop_->load(std::memory_order_relaxed) && stage_->PeekReady(out); }
   void Save(WireWriter* out) override { stage_->Save(out); }
   void Restore(WireReader* in) override { stage_->Restore(in); }
   bool HasSmallPosition() const override { return stage_->HasSmallPosition(); }

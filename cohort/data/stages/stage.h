@@ -27,6 +27,9 @@ class StageIterator {
   // Replaces *out by the next element. Returns false at the end, and in all later calls. If a call throws, the next
   // call continues after the element that failed, or with the next file if the rest of a file cannot be read.
   virtual bool Next(Element* out) = 0;
+  // Sets *out to the element that Next will return, if it is there already. Returns false if Next would have to make
+  // it, or would return or throw something else. Does not wait. The position stays.
+  virtual bool PeekReady(Element* /*out*/) { return false; }
   // Appends the position to `out`. The function is not const because Prefetch halts its thread meanwhile.
   virtual void Save(WireWriter* out) = 0;
   // Goes to a saved position. Afterwards this iterator yields what the saved iterator would have yielded. Requires:

@@ -343,11 +343,24 @@ bool Batches::Next(Parts* parts) {
   has_data_ = true;
   ++step_;
   ++from_pass_;
+  Complete(parts);
+  return true;
+}
+
+void Batches::Complete(Parts* parts) {
   AddWeights(parts);
   const distribute::Strategy* strategy = options_.strategy;
   if (strategy != nullptr && strategy->num_workers() == 1) {
     *parts = distribute::RowsOfReplicas(*strategy, parts->front());
   }
+}
+
+bool Batches::PeekReady(Parts* parts) {
+  if (agrees_ || per_step_ != 1 || peeked_ || iterator_ == nullptr) return false;
+  if (options_.steps_per_epoch > 0 && step_ == options_.steps_per_epoch) return false;
+  parts->assign(1, {});
+  if (!iterator_->PeekReady(&parts->front())) return false;
+  Complete(parts);
   return true;
 }
 

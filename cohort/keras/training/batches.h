@@ -86,6 +86,10 @@ class Batches {
   // data have no batch at all.
   bool Next(Parts* parts);
 
+  // Sets *parts to what the next call of Next will give, in the same memory, and returns true, if the batch is ready.
+  // Otherwise, or if there are several processes, returns false. Does not wait.
+  bool PeekReady(Parts* parts);
+
   // Returns the position in the data, as bytes. Call it between two batches of an epoch or between epochs. Throws
   // FailedPreconditionError between Peek and Next, except before the first batch.
   std::string Save();
@@ -115,6 +119,8 @@ class Batches {
   // without rows. If processes divide common batches, throws if only some of them have data.
   bool GoesOn(bool has_parts, Parts* parts);
   void AddWeights(Parts* parts);
+  // Adds the weights, and gives each replica its rows.
+  void Complete(Parts* parts);
   [[noreturn]] void FailOfNoData() const;
 
   const BatchTargets wanted_;

@@ -167,6 +167,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
   }
   if (step.remote() != nullptr) return RunRemotePass(step, batches, events, running, steps);
   Batches::Parts parts;
+  const StepFunction::NextParts next = [&](Batches::Parts* following) { return batches.PeekReady(following); };
   bool finite = true;
   while (batches.Next(&parts)) {
     const int64_t index = *steps;
@@ -175,7 +176,7 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
     else
       events.callbacks->OnTrainBatchBegin(index);
     const bool stops = events.wants_stop != nullptr && *events.wants_stop;
-    const StepFunction::Result result = WithPlace(events.where, index, [&] { return step.Run(parts, stops); });
+    const StepFunction::Result result = WithPlace(events.where, index, [&] { return step.Run(parts, stops, next); });
     if (result.stops && events.stop_agreed != nullptr) *events.stop_agreed = true;
     running.Add(result);
     if (events.after_step) events.after_step();

@@ -37,20 +37,28 @@ StepFunction::Result StepFunction::Run(const std::vector<Tensor>& global_batch) 
   return Run(distribute::RowsOfReplicas(*strategy_, global_batch));
 }
 
-StepFunction::Result StepFunction::Run(const distribute::PerReplica<std::vector<Tensor>>& parts, bool stop) const {
+StepFunction::Result StepFunction::Run(const Parts& parts, bool stop, const NextParts& next) const {
   if (remote_ != nullptr) {
     const distribute::RemoteValue value = remote_->Schedule(NextStep(), {parts.at(0)});
     remote_->Join();
     return ResultsOf(value.Fetch()).front();
   }
   int64_t examples = 0;
-  std::vector<Tensor> feeds;
-  for (const std::vector<Tensor>& part : parts) {
-    feeds.insert(feeds.end(), part.begin(), part.end());
-    examples += part[0].shape().dim(0);
+  for (const std::vector<Tensor>& part : parts) examples += part[0].shape().dim(0);
+  const auto feeds_of = [&](const Parts& of) {
+    std::vector<Tensor> feeds;
+    for (const std::vector<Tensor>& part : of) feeds.insert(feeds.end(), part.begin(), part.end());
+    if (votes_) feeds.push_back(Tensor::Scalar(stop ? 1.0f : 0.0f));
+    return feeds;
+  };
+  Callable::NextFeeds next_feeds;
+  if (next) {
+    next_feeds = [&] {
+      Parts following;
+      return next(&following) ? feeds_of(following) : std::vector<Tensor>();
+    };
   }
-  if (votes_) feeds.push_back(Tensor::Scalar(stop ? 1.0f : 0.0f));
-  Result result = ResultsOf((*step_)(feeds)).front();
+  Result result = ResultsOf((*step_)(feeds_of(parts), next_feeds)).front();
   if (!votes_) result.stops = stop;
   if (!CountsExamples(*strategy_)) result.examples = examples;
   return result;

@@ -41,8 +41,11 @@ class StepFunction {
     bool stops = false;         // a process has given `stop`
   };
   // Runs the step on the parts of this process's replicas. A part has x..., y..., sample_weight. The step of several
-  // workers sums `stop` over them, so that all of them know after the same batch if one wants to stop.
-  Result Run(const distribute::PerReplica<std::vector<Tensor>>& parts, bool stop = false) const;
+  // workers sums `stop` over them, so that all of them know after the same batch if one wants to stop. `next` may be
+  // empty; else it sets *parts to those of the next step and returns true, if they are known (Callable::NextFeeds).
+  using Parts = distribute::PerReplica<std::vector<Tensor>>;
+  using NextParts = std::function<bool(Parts* parts)>;
+  Result Run(const Parts& parts, bool stop = false, const NextParts& next = {}) const;
   // Returns the closures of the step under a ParameterServerStrategy. They are queued and run on some worker. Returns
   // null if the step runs at once.
   RemoteStep* remote() const { return remote_.get(); }

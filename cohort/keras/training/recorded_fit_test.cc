@@ -1,10 +1,15 @@
 // Fit on a GPU of the fake driver, whose steps are recorded as CUDA graphs.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/core/mutex.h"
+#include "cohort/data/dataset.h"
 #include "cohort/device/logical_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing/layer_runs.h"
@@ -13,11 +18,45 @@
 namespace cohort::keras {
 namespace {
 
+// 22 examples are five batches of 4 and one of 2, which has a graph of its own.
+constexpr int64_t kExamples = 22, kRows = 4, kBatches = 6, kEpochs = 3;
+
+// Counts the batches that the input makes. Before a step begins, waits until the next full batch is ready.
+class InputIsAhead : public Callback {
+ public:
+  data::Dataset Counted(const data::Dataset& dataset) {
+    const auto count = [this](const std::vector<Tensor>& batch) {
+      MutexLock lock(mu_);
+      ++begun_;
+      changed_.NotifyAll();
+      return batch;
+    };
+    return dataset.Map(count, dataset.element_spec());
+  }
+  void OnTrainBatchBegin(int64_t batch) override {
+    MutexLock lock(mu_);
+    if (batch == 0) before_epoch_ = kBatches * epoch_++;
+    if (batch + 2 >= kBatches) return;
+    // If the batch behind the next one is begun, the next one is ready.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (begun_ < before_epoch_ + batch + 3) ASSERT_TRUE(changed_.WaitUntil(mu_, deadline));
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  int64_t begun_ COHORT_GUARDED_BY(mu_) = 0;
+  int64_t epoch_ COHORT_GUARDED_BY(mu_) = 0;
+  int64_t before_epoch_ COHORT_GUARDED_BY(mu_) = 0;
+};
+
 struct Fitted {
   double loss = 0;
+  double test_loss = 0;
   std::vector<Tensor> weights;
   int64_t launches = 0;
   int64_t graphs = 0;
+  int64_t late_copies = 0;  // of feeds, when their step had begun
 };
 
 Fitted FitOnGpu(bool recorded) {
@@ -32,30 +71,38 @@ Fitted FitOnGpu(bool recorded) {
                     Flatten(), Dropout(0.25), Dense(5, {.activation = "softmax"})},
                    {.seed = 5, .session = session});
   model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
-  const Tensor x = Counting(Shape{22, 8, 8, 1}, -1.0f, 0.002f);
-  Tensor y(DType::kInt64, Shape{22});
+  const Tensor x = Counting(Shape{kExamples, 8, 8, 1}, -1.0f, 0.002f);
+  Tensor y(DType::kInt64, Shape{kExamples});
   for (int64_t i = 0; i < y.num_elements(); ++i) y.data<int64_t>()[i] = i * 3 % 5;
-  model.Fit(x, y, {.batch_size = 4, .epochs = 1, .verbose = 0});
+  model.Fit(x, y, {.batch_size = kRows, .epochs = 2, .verbose = 0});
+  const auto ahead = std::make_shared<InputIsAhead>();
+  const data::Dataset dataset =
+      ahead->Counted(data::Dataset::FromTensorSlices({x, y}).Shuffle(kExamples, 7).Batch(kRows));
   Fitted fitted;
   fitted.launches = -counts.launches();
   fitted.graphs = -counts.graph_launches();
-  fitted.loss = model.Fit(x, y, {.batch_size = 4, .epochs = 3, .verbose = 0})["loss"].back();
+  fitted.late_copies = -counts.copies_between_kernels();
+  fitted.loss = model.Fit(dataset, {.epochs = kEpochs, .verbose = 0, .callbacks = {ahead}})["loss"].back();
   fitted.launches += counts.launches();
   fitted.graphs += counts.graph_launches();
+  fitted.late_copies += counts.copies_between_kernels();
+  fitted.test_loss = FindLog(model.Evaluate(x, y, {.batch_size = kRows, .verbose = 0}), "loss").value();
   fitted.weights = model.GetWeights();
   backend.set_takes_unplaced_nodes(took);
   config::EnableStepRecording(true);
   return fitted;
 }
 
-// 22 examples are five batches of 4 and one of 2, which has a graph of its own.
 TEST(RecordedFitTest, HasTheBitsOfLaunchedSteps) {
   RegisterAll();
   const Fitted launched = FitOnGpu(false), recorded = FitOnGpu(true);
   EXPECT_EQ(launched.graphs, 0);
-  EXPECT_GE(recorded.graphs, 3 * 6);
+  EXPECT_GE(recorded.graphs, kEpochs * kBatches);
   EXPECT_LT(recorded.launches, launched.launches / 4);
+  // At most inputs, targets and weights of the first batch of an epoch, and of the small one if it was not ready.
+  EXPECT_LE(recorded.late_copies, 3 * 2 * kEpochs);
   EXPECT_EQ(recorded.loss, launched.loss);
+  EXPECT_EQ(recorded.test_loss, launched.test_loss);
   ASSERT_EQ(recorded.weights.size(), launched.weights.size());
   for (size_t i = 0; i < recorded.weights.size(); ++i) {
     const Tensor &a = recorded.weights[i], &b = launched.weights[i];

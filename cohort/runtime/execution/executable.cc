@@ -93,7 +93,7 @@ void Executable::RetireStep(Step* step) {
   if (steps_.empty()) idle_.NotifyAll();
 }
 
-std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
+std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill, const Executor::NextArgs& next) {
   Step* step;  // steps_ holds it until its end
   {
     MutexLock lock(mu_);
@@ -105,7 +105,7 @@ std::vector<Tensor> Executable::RunInline(int64_t id, const FillArgs& fill) {
   std::vector<Tensor> rets(static_cast<size_t>(num_rets_));
   step->info = {id, &step->rendezvous, &step->cancellation, step->args, rets};
   step->info.origin = &origin_;
-  const Status status = executors_.front()->RunSync(step->info);
+  const Status status = executors_.front()->RunSync(step->info, next);
   if (!status.ok()) TellFailure(id);
   step->args.clear();
   {
@@ -159,19 +159,21 @@ void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Exe
     step->status = step->cancellation.status();
     cancelled = step->status;
   }
-  cancelled.ok() ? RunPartitions(step, mode) : EndStep(step);
+  cancelled.ok() ? RunPartitions(step, mode, start.next_args) : EndStep(step);
 }
 
-void Executable::RunPartitions(Step* step, Executor::Mode mode) {
-  for (Executor::Mode now = mode;; now = Executor::Mode::kDevice) {
+void Executable::RunPartitions(Step* step, Executor::Mode mode, const Executor::NextArgs* next) {
+  for (Executor::Mode now = mode;; now = Executor::Mode::kDevice, next = nullptr) {
     step->partitions_left = static_cast<int>(executors_.size()) + 1;
     // All but the first one on their devices' threads; the first one here, last, because it may run to its end.
     for (size_t i = executors_.size(); i-- > 0;) {
-      executors_[i]->RunAsync(step->info, i == 0 ? now : Executor::Mode::kDevice,
-                              [this, step, mode](const Status& status) {
-                                if (!PartitionDone(step, status)) return;
-                                RunsAgain(step) ? RunPartitions(step, mode) : EndStep(step);
-                              });
+      executors_[i]->RunAsync(
+          step->info, i == 0 ? now : Executor::Mode::kDevice,
+          [this, step, mode](const Status& status) {
+            if (!PartitionDone(step, status)) return;
+            RunsAgain(step) ? RunPartitions(step, mode, nullptr) : EndStep(step);
+          },
+          i == 0 ? next : nullptr);
     }
     if (!PartitionDone(step, Status())) return;
     if (!RunsAgain(step)) return EndStep(step);

@@ -71,10 +71,10 @@ class Executable {
   // partition, and no kernel that waits.
   bool runs_inline() const { return runs_inline_; }
   // Runs a step, waits for its end and returns its results. Calls `fill` first, on the calling thread, to add the
-  // arguments. Throws the error that made the step fail, or the error that was given to CancelAll. Requires:
-  // runs_inline().
+  // arguments. `next` is as in StepRecordings::Run. Throws the error that made the step fail, or the error that was
+  // given to CancelAll. Requires: runs_inline().
   using FillArgs = std::function<void(std::vector<Tensor>& args)>;
-  std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill);
+  std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill, const Executor::NextArgs& next = {});
   // Gives a value from another task to a step. The value may come before the step starts. Ignores the value if the step
   // has failed or CancelAll was called. Throws InvalidArgumentError if the edge does not end at this task, and
   // InternalError if the value comes a second time.
@@ -110,7 +110,7 @@ class Executable {
   // Tells the resources of the task that the step, which still runs, has failed.
   void TellFailure(int64_t step);
   // Starts all partitions of a step that was made ready. If the step ends at once and is repeated, starts it again.
-  void RunPartitions(Step* step, Executor::Mode mode);
+  void RunPartitions(Step* step, Executor::Mode mode, const Executor::NextArgs* next);
   // Returns whether the step's last partition has ended. Then the caller must end the step, or run it again.
   static bool PartitionDone(Step* step, const Status& status);
   // Returns whether the step, which has ended, is to run again. If not, the caller must end the step.

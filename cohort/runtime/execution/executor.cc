@@ -16,11 +16,12 @@ Executor::Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary
 
 Executor::~Executor() = default;
 
-void Executor::RunAsync(const StepInfo& step, Mode mode, Done done) {
+void Executor::RunAsync(const StepInfo& step, Mode mode, Done done, const NextArgs* next) {
   if (recordings_ != nullptr) [[unlikely]] {
-    return recordings_->Start(step, mode, std::move(done), [this, &step](Mode launch_mode, Done launch_done) {
+    const auto launch = [this, &step](Mode launch_mode, Done launch_done) {
       Launch(step, launch_mode, std::move(launch_done));
-    });
+    };
+    return recordings_->Start(step, mode, std::move(done), launch, next);
   }
   Launch(step, mode, std::move(done));
 }

@@ -19,6 +19,7 @@ class Executor {
  public:
   using Mode = StepMode;
   using Done = StepRun::Done;
+  using NextArgs = StepRecordings::NextArgs;
 
   // Compiles the graph. The parameters and the errors are those of CompilePlan.
   Executor(std::unique_ptr<Graph> graph, Device& device, FunctionLibrary* functions = nullptr);
@@ -28,16 +29,17 @@ class Executor {
 
   // Runs a step on the calling thread and returns its outcome. If a kernel is expensive (its inputs are large), the
   // rest of the step may run on the compute thread. A failure has the same effect as in RunAsync; nothing is thrown.
-  // Requires: is_synchronous().
-  Status RunSync(const StepInfo& step) {
+  // `next` is as in StepRecordings::Run. Requires: is_synchronous().
+  Status RunSync(const StepInfo& step, const NextArgs& next = {}) {
     if (recordings_ != nullptr) [[unlikely]]
-      return recordings_->Run(step, [&] { return sequential_runs_.Take().Run(step); });
+      return recordings_->Run(
+          step, [&] { return sequential_runs_.Take().Run(step); }, next);
     return sequential_runs_.Take().Run(step);
   }
   // Starts a step. Calls `done` once, on any thread, perhaps before RunAsync returns. `step` must be valid until `done`
   // is called. If a kernel fails, cancels the step's CancellationManager, aborts its rendezvous, and gives `done` the
-  // error.
-  void RunAsync(const StepInfo& step, Mode mode, Done done);
+  // error. `next` is as in StepRecordings::Start.
+  void RunAsync(const StepInfo& step, Mode mode, Done done, const NextArgs* next = nullptr);
 
   Device& device() const { return plan_->device; }
   const Graph& graph() const { return *plan_->graph; }

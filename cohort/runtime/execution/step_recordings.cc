@@ -32,6 +32,11 @@ constexpr std::chrono::hours kLong{24};
 
 bool IsArg(const PlanNode& node) { return node.node->op_name() == "_Arg"; }
 bool IsRetval(const PlanNode& node) { return node.node->op_name() == "_Retval"; }
+// Returns whether both are the same part of one buffer.
+bool IsSame(const Tensor& a, const Tensor& b) {
+  return a.buffer().get() == b.buffer().get() && a.raw_data() == b.raw_data() && a.dtype() == b.dtype() &&
+         a.shape() == b.shape();
+}
 size_t IndexOf(const PlanNode& node) { return static_cast<size_t>(node.node->attr<int64_t>("index")); }
 
 }  // namespace
@@ -82,7 +87,11 @@ bool StepRecordings::Wants(const StepInfo& step) {
     if (++steps_ == 2) Refuse(why_not_);  // a step that runs once, such as an initializer, would not be recorded anyway
     return false;
   }
-  return step.caller == nullptr && !step.closure.valid() && step.trace == nullptr && config::StepRecordingEnabled();
+  if (step.caller == nullptr && !step.closure.valid() && step.trace == nullptr && config::StepRecordingEnabled()) {
+    return true;
+  }
+  ++without_turn_;
+  return false;
 }
 
 void StepRecordings::Refuse(const std::string& why) {
@@ -107,6 +116,7 @@ bool StepRecordings::TakeTurn(bool direct, std::function<void()> go) {
 
 void StepRecordings::EndTurn() {
   current_ = nullptr;
+  with_copies_.clear();
   Waiting next;
   {
     MutexLock lock(mu_);
@@ -120,9 +130,13 @@ void StepRecordings::EndTurn() {
   next.direct ? next.go() : plan_.device.RunOnHost(std::move(next.go));
 }
 
-Status StepRecordings::Run(const StepInfo& step, const LaunchSync& launch) {
+Status StepRecordings::Run(const StepInfo& step, const LaunchSync& launch, const NextArgs& next) {
+  if (!Wants(step)) return launch();
   // The turn may end on the compute thread, which must not wait for it.
-  if (!Wants(step) || plan_.device.compute_thread().IsOwnThread()) return launch();
+  if (plan_.device.compute_thread().IsOwnThread()) {
+    ++without_turn_;
+    return launch();
+  }
   struct Turn {
     Mutex mu;
     CondVar changed;
@@ -141,8 +155,9 @@ Status StepRecordings::Run(const StepInfo& step, const LaunchSync& launch) {
   Status status;
   try {
     if (Enqueue(step)) {
-      const auto deadline = std::chrono::steady_clock::now() + kLong;
-      status = Ended(step, plan_.device.compute_stream()->Record()->Synchronize(deadline));
+      const std::shared_ptr<StreamEvent> event = plan_.device.compute_stream()->Record();
+      if (next) CopyAhead(step, next);
+      status = Ended(step, event->Synchronize(std::chrono::steady_clock::now() + kLong));
     } else {
       status = launch();
       Launched(status);
@@ -154,15 +169,16 @@ Status StepRecordings::Run(const StepInfo& step, const LaunchSync& launch) {
   return status;
 }
 
-void StepRecordings::Start(const StepInfo& step, StepMode mode, Done done, LaunchAsync launch) {
+void StepRecordings::Start(const StepInfo& step, StepMode mode, Done done, LaunchAsync launch, const NextArgs* next) {
   if (!Wants(step)) return launch(mode, std::move(done));
   const bool here = mode == StepMode::kInline;
-  auto later = [this, &step, done, launch] { Begin(step, StepMode::kDevice, done, launch); };
+  auto later = [this, &step, done, launch] { Begin(step, StepMode::kDevice, done, launch, nullptr); };
   if (!TakeTurn(false, later)) return;
-  here ? Begin(step, mode, std::move(done), launch) : plan_.device.RunOnHost(std::move(later));
+  here ? Begin(step, mode, std::move(done), launch, next) : plan_.device.RunOnHost(std::move(later));
 }
 
-void StepRecordings::Begin(const StepInfo& step, StepMode mode, Done done, const LaunchAsync& launch) {
+void StepRecordings::Begin(const StepInfo& step, StepMode mode, Done done, const LaunchAsync& launch,
+                           const NextArgs* next) {
   // The turn ends before `done` is called, which may free the executor.
   const auto end = [this, done = std::move(done)](const Status& status) {
     EndTurn();
@@ -182,6 +198,7 @@ void StepRecordings::Begin(const StepInfo& step, StepMode mode, Done done, const
   }
   const std::shared_ptr<StreamEvent> event = plan_.device.compute_stream()->Record();
   if (mode == StepMode::kInline) {
+    if (next != nullptr) CopyAhead(step, *next);
     const Status status = event->Synchronize(std::chrono::steady_clock::now() + kInlineWait);
     if (status.code() != Code::kDeadlineExceeded) return end(Ended(step, status));
   }
@@ -192,6 +209,7 @@ void StepRecordings::Begin(const StepInfo& step, StepMode mode, Done done, const
 
 bool StepRecordings::Enqueue(const StepInfo& step) {
   current_ = &Find(step.args);
+  const std::span<const Tensor> args = TakeCopies(step);
   if (current_->launched == 0 || refused_) return false;
   UpdateGate& gate = plan_.device.task().update_gate;
   const bool updates = plan_.update_nodes > 0;
@@ -201,7 +219,7 @@ bool StepRecordings::Enqueue(const StepInfo& step) {
     if (updates && !gate.TryEnterStep()) return false;
     auto outcome = RecordedStep::Outcome::kNotNow;
     try {
-      if (!updates || !gate.observed()) outcome = current_->recorded->Enqueue(step.args);
+      if (!updates || !gate.observed()) outcome = current_->recorded->Enqueue(args);
     } catch (...) {
       if (updates) gate.LeaveStep();
       throw;
@@ -216,6 +234,38 @@ bool StepRecordings::Enqueue(const StepInfo& step) {
     for (const auto& entry : entries_) entry->recorded.reset();
   }
   return false;
+}
+
+void StepRecordings::CopyAhead(const StepInfo& step, const NextArgs& next) {
+  if (no_room_) return;
+  try {
+    ahead_without_turn_ = without_turn_;
+    const std::vector<Tensor> args = next();
+    const auto uses = [&](const auto& entry) { return entry->recorded != nullptr && Matches(*entry, args); };
+    if (args.size() != step.args.size() || std::none_of(entries_.begin(), entries_.end(), uses)) return;
+    for (const Arg& arg : args_) {
+      const Tensor& value = args[arg.index];
+      if (arg.on_host || !value.space().is_host() || value.bytes() == 0) continue;
+      ahead_.push_back({arg.index, value, plan_.device.CopyFromHostAsync(value)});
+    }
+  } catch (const ResourceExhaustedError& error) {
+    no_room_ = true;  // each attempt makes others give back what they keep
+    LogInfo("step", "the feeds of ", DescribeSteps(), " are not copied ahead, because this failed: ", error.what());
+  } catch (...) {
+    // If the device has failed, this step says so.
+    LogDebug("step", "feeds are not copied ahead: ", Status::FromCurrentException().message());
+  }
+}
+
+std::span<const Tensor> StepRecordings::TakeCopies(const StepInfo& step) {
+  if (ahead_.empty()) return step.args;
+  with_copies_.assign(step.args.begin(), step.args.end());
+  for (Ahead& ahead : ahead_) {
+    Tensor& value = with_copies_[ahead.index];
+    if (ahead_without_turn_ == without_turn_ && IsSame(ahead.value, value)) value = std::move(ahead.copy);
+  }
+  ahead_.clear();
+  return with_copies_;
 }
 
 bool StepRecordings::Matches(const Entry& entry, std::span<const Tensor> args) const {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,18 @@ namespace cohort {
 // recorded, or a recording fails, all its steps are launched from then on, and one line of the log says why.
 //
 // Steps that may use a recording take turns: one ends before the next one begins. So a recording has one place for each
-// feed and each fetched value. The executor of a partition owns the object, and keeps it until all steps have ended.
-// Thread-safe.
+// feed and each fetched value. While one runs, the args of the next one are copied to the device if they are known.
+// Such a copy is for the next step only: later, the program may have written into the tensor. The executor of a
+// partition owns the object, and keeps it until all steps have ended. Thread-safe.
 class StepRecordings {
  public:
   using Done = std::function<void(const Status&)>;
   // Launches a step on the calling thread. The second form calls its Done once, when the step has ended.
   using LaunchSync = std::function<Status()>;
   using LaunchAsync = std::function<void(StepMode, Done)>;
+  // Returns the args that the next step will probably have, or none if they are not known. It must neither wait nor run
+  // a step. Nobody may write into the tensors until a later step has ended without an error.
+  using NextArgs = std::function<std::vector<Tensor>()>;
 
   static constexpr size_t kMostShapes = 8;
 
@@ -43,11 +48,13 @@ class StepRecordings {
   ~StepRecordings();
 
   // Runs a step and returns its outcome. Waits for the turn and for the stream; both end, because no kernel of a plan
-  // that can be recorded waits.
-  Status Run(const StepInfo& step, const LaunchSync& launch);
+  // that can be recorded waits. If the step comes from a recording, calls `next`, if it is not empty, on this thread
+  // while the step runs. If that throws, or the args cannot be copied, the next step copies its args itself.
+  Status Run(const StepInfo& step, const LaunchSync& launch, const NextArgs& next);
   // Starts a step, and calls `done` when it has ended. `step` must be valid until then. In mode kInline the calling
-  // thread waits a short time for the stream. In other modes the compute thread does the work.
-  void Start(const StepInfo& step, StepMode mode, Done done, LaunchAsync launch);
+  // thread waits a short time for the stream. In other modes the compute thread does the work. `next` may be null, and
+  // is used as by Run, but only in mode kInline, before Start returns, and if no other step has the turn.
+  void Start(const StepInfo& step, StepMode mode, Done done, LaunchAsync launch, const NextArgs* next);
 
  private:
   struct Entry;
@@ -67,6 +74,11 @@ class StepRecordings {
 
   // Enqueues the step from a recording, and sets current_. Returns false if the step has to be launched.
   bool Enqueue(const StepInfo& step);
+  // Begins to copy the args of the next step to the device.
+  void CopyAhead(const StepInfo& step, const NextArgs& next);
+  // Returns the args of the step, with the copies of CopyAhead in the places of those that they are copies of. Lets go
+  // of the other copies. The result is valid until the turn ends.
+  std::span<const Tensor> TakeCopies(const StepInfo& step);
   Entry& Find(std::span<const Tensor> args);
   bool Matches(const Entry& entry, std::span<const Tensor> args) const;
   // Records the step. Returns false if that fails.
@@ -77,7 +89,7 @@ class StepRecordings {
   // Called when the event behind a step that was enqueued is reached, or the device has failed.
   Status Ended(const StepInfo& step, const Status& of_device);
 
-  void Begin(const StepInfo& step, StepMode mode, Done done, const LaunchAsync& launch);
+  void Begin(const StepInfo& step, StepMode mode, Done done, const LaunchAsync& launch, const NextArgs* next);
 
   const Plan& plan_;
   StepRecorder& recorder_;
@@ -88,7 +100,8 @@ class StepRecordings {
   std::vector<Arg> args_;
   std::string why_not_;  // empty: the plan can be recorded
   std::atomic<bool> refused_{false};
-  std::atomic<int64_t> steps_{0};  // of a plan that cannot be recorded; counts until the log has said so
+  std::atomic<int64_t> steps_{0};         // of a plan that cannot be recorded; counts until the log has said so
+  std::atomic<int64_t> without_turn_{0};  // steps that were launched without a turn
 
   Mutex mu_;
   struct Waiting {
@@ -105,6 +118,15 @@ class StepRecordings {
   int64_t patience_ = 1;                         // so many steps of an entry are launched before one is recorded
   int64_t records_ = 0;                          // recordings that were made since patience_ has changed
   int64_t replays_ = 0;                          // steps that came from them
+  struct Ahead {
+    size_t index;  // in StepInfo::args
+    Tensor value;
+    Tensor copy;  // on the device
+  };
+  std::vector<Ahead> ahead_;         // for the next step
+  int64_t ahead_without_turn_ = 0;   // without_turn_ before the copies were made
+  bool no_room_ = false;             // there was too little memory for the copies
+  std::vector<Tensor> with_copies_;  // TakeCopies
 };
 
 }  // namespace cohort

@@ -18,6 +18,7 @@ struct FakeCardState {
   mutable Mutex mu;
   CondVar changed;
   bool held COHORT_GUARDED_BY(mu) = false;
+  bool graphs_held COHORT_GUARDED_BY(mu) = false;
   bool failed COHORT_GUARDED_BY(mu) = false;
   bool has_context COHORT_GUARDED_BY(mu) = false;
   CardFault fault COHORT_GUARDED_BY(mu) = CardFault::kOther;
@@ -34,6 +35,11 @@ struct FakeCardState {
     if (always) return true;
     if (work_left > 0 && --work_left == 0) failed = true;
     return !failed;
+  }
+  // Called by a stream before a graph.
+  void BeginGraph() {
+    MutexLock lock(mu);
+    while (graphs_held) changed.Wait(mu);  // ends: whoever holds the graphs releases them
   }
 };
 

@@ -70,10 +70,16 @@ void FakeControl::Hold(int card) {
   state.held = true;
 }
 
+void FakeControl::HoldGraphs(int card) {
+  FakeCardState& state = State(card);
+  MutexLock lock(state.mu);
+  state.graphs_held = true;
+}
+
 void FakeControl::Release(int card) {
   FakeCardState& state = State(card);
   MutexLock lock(state.mu);
-  state.held = false;
+  state.held = state.graphs_held = false;
   state.changed.NotifyAll();
 }
 

@@ -86,7 +86,11 @@ class FakeControl : public DriverCounts {
   void SetFault(int card, CardFault fault);
   // Makes the streams of a card stand still until Release is called.
   void Hold(int card);
+  // Does so only when the next piece of work is a graph. Other streams go on.
+  void HoldGraphs(int card);
   void Release(int card);
+  // Returns how many bytes copies from the host have had that have run.
+  int64_t bytes_arrived() const { return bytes_arrived_; }
   // Returns how many bytes Allocate has given and Free has not taken back.
   size_t bytes_allocated(int card) const;
   // Returns whether the card has a context, which the first call makes that needs one.
@@ -101,6 +105,7 @@ class FakeControl : public DriverCounts {
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   FailingCalls allocations_;
   FailingCalls takings_;
+  std::atomic<int64_t> bytes_arrived_{0};
   std::atomic<int64_t> events_{0};
   std::atomic<int64_t> graphs_{0};
   std::atomic<int64_t> pinned_{0};

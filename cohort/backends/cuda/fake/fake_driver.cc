@@ -473,7 +473,11 @@ void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direct
   RefuseIfWanted(*queue);
   if (bytes > 0) CheckSides(to, from, bytes, direction, queue->capturing());
   control_.CountCopy(direction, bytes, queue->has_kernels());
-  if (bytes > 0) queue->Add([=] { std::memmove(to, from, bytes); });
+  if (bytes == 0) return;
+  queue->Add([=, this] {
+    std::memmove(to, from, bytes);
+    if (direction == Copy::kFromHost) control_.bytes_arrived_ += static_cast<int64_t>(bytes);
+  });
 }
 
 void FakeDriver::FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) {
@@ -582,7 +586,8 @@ void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   CheckCard(queue->card());
   control_.CountGraphLaunch();
   // The pieces of work are copied, so that the graph can be destroyed while it runs, as on a card.
-  queue->Add([pieces = static_cast<Graph*>(graph.native)->work] {
+  queue->Add([&state = State(queue->card()), pieces = static_cast<Graph*>(graph.native)->work] {
+    state.BeginGraph();
     for (const auto& work : pieces) work();
   });
 }
