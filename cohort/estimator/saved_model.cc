@@ -110,10 +110,10 @@ std::set<std::string> NeededBy(const std::vector<Node*>& ends) {
   return names;
 }
 
-// `renamed`: the names of tensors that have other names in the file.
+// `renamed`: tensors that other nodes compute in the file, each as its only output, with the names of these nodes.
 void SetInfo(const Output& tensor, const std::map<std::string, std::string>& renamed, proto::TensorInfo* out) {
   const auto other = renamed.find(tensor.name());
-  out->set_name(other == renamed.end() ? tensor.name() : other->second);
+  out->set_name(other == renamed.end() ? tensor.name() : StrCat(other->second, ":0"));
   out->set_dtype(static_cast<proto::DataType>(tensor.dtype()));
   ToProto(tensor.shape(), out->mutable_tensor_shape());
 }

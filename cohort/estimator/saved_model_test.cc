@@ -78,6 +78,8 @@ TEST_F(SavedModelTest, WritesLayerNormInOpsOfTensorFlow) {
         {"y", norm}, {"mean", norm.node->output(1)}, {"inverse", norm.node->output(2)}, {"next", next}};
     WriteSavedModel(graph, {{kDefaultSignature, {.inputs = {{"x", x}}, .outputs = outputs}}}, "", folder_.path());
     const SavedModel model(folder_.path());
+    // TensorFlow wants the number of the output in the names of a signature.
+    EXPECT_THAT(ReadFile(folder_.path() + "/saved_model.pb"), HasSubstr("norm_/Squeeze:0"));
     for (const Node* node : model.graph().nodes()) EXPECT_NE(node->op().name(), "LayerNorm") << node->name();
     const Tensor rows = Tensor::FromValues<float>({1, 3, -2, 0.5}, Shape{2, 2});
     std::map<std::string, Tensor> got = model.Run({{"x", rows}});

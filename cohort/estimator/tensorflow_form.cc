@@ -106,7 +106,10 @@ std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& gra
     }
     SmallOps form = LayerNormForm(node, PrefixBelow(node.name(), names));
     for (size_t i = 1; i < form.outputs.size(); ++i) new_names[StrCat(node.name(), ":", i)] = form.outputs[i];
-    for (proto::NodeDef& added : *form.nodes.mutable_node()) *written.add_node() = std::move(added);
+    for (proto::NodeDef& added : *form.nodes.mutable_node()) {
+      names.insert(added.name());
+      *written.add_node() = std::move(added);
+    }
   }
   for (proto::NodeDef& node : *written.mutable_node()) {
     for (std::string& input : *node.mutable_input()) {

@@ -10,8 +10,9 @@
 namespace cohort::estimator {
 
 // Replaces each node LayerNorm of `graph` by small ops which compute the same. The result has the name of the node. The
-// others are below that name. Function bodies stay as they are. Returns the new names of tensors by their old names, if
-// they are others: of the outputs after the first one. Throws InvalidArgumentError if a node has not three inputs.
+// others are below that name. Function bodies stay as they are. Returns, for each output
+// after the first one, the name of the node that computes it now, by the old name of the tensor. Throws
+// InvalidArgumentError if a node has not three inputs.
 std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph);
 
 }  // namespace cohort::estimator

@@ -159,8 +159,8 @@ class COHORT_EXPORT Callable {
   // may write into them. Throws what Session::Run throws.
   //
   // If `next` is not empty, it returns the feeds that the next call will probably have, or nothing if they are not
-  // known yet. A GPU that runs recorded steps calls it once while the step runs, on the calling thread, and copies
-  // these feeds meanwhile. (It may not if the session has an operation_timeout.) If the next call has the same tensors,
+  // known yet. A GPU that runs recorded steps calls it at most once while the step runs, on the calling thread, and
+  // copies these feeds meanwhile. With an operation_timeout it is not called. If the next call has the same tensors,
   // it need not copy them again. Nobody may write into them until a later call has returned without an error. `next`
   // must neither wait nor use the session. If it throws, the feeds are not copied ahead, and the step goes on.
   using NextFeeds = std::function<std::vector<Tensor>()>;

@@ -238,9 +238,15 @@ bool StepRecordings::Enqueue(const StepInfo& step) {
 
 void StepRecordings::CopyAhead(const StepInfo& step, const NextArgs& next) {
   if (no_room_) return;
+  std::vector<Tensor> args;
+  ahead_without_turn_ = without_turn_;
   try {
-    ahead_without_turn_ = without_turn_;
-    const std::vector<Tensor> args = next();
+    args = next();
+  } catch (...) {
+    LogDebug("step", "the next feeds are not known: ", Status::FromCurrentException().message());
+    return;
+  }
+  try {
     const auto uses = [&](const auto& entry) { return entry->recorded != nullptr && Matches(*entry, args); };
     if (args.size() != step.args.size() || std::none_of(entries_.begin(), entries_.end(), uses)) return;
     for (const Arg& arg : args_) {

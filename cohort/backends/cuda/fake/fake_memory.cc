@@ -80,9 +80,9 @@ void BecomeThreadOfCard() {
   if (KeyOfCards() >= 0) pkey_set(KeyOfCards(), 0);
 }
 
-CardMemoryAccess::CardMemoryAccess() { BecomeThreadOfCard(); }
+CardMemoryAccess::CardMemoryAccess() : before_(KeyOfCards() < 0 ? 0 : pkey_get(KeyOfCards())) { BecomeThreadOfCard(); }
 CardMemoryAccess::~CardMemoryAccess() {
-  if (KeyOfCards() >= 0) pkey_set(KeyOfCards(), PKEY_DISABLE_ACCESS);
+  if (KeyOfCards() >= 0) pkey_set(KeyOfCards(), static_cast<unsigned>(before_));
 }
 
 }  // namespace cohort::cuda

@@ -37,6 +37,9 @@ class CardMemoryAccess {
   CardMemoryAccess();
   ~CardMemoryAccess();
   CardMemoryAccess(const CardMemoryAccess&) = delete;
+
+ private:
+  const int before_;  // the rights of the thread
 };
 
 }  // namespace cohort::cuda
