@@ -71,11 +71,14 @@ TEST_F(SavedModelTest, WritesLayerNormInOpsOfTensorFlow) {
     const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x");
     const DType wide = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
     const Output scale = ops::Cast(ops::Const(graph, std::vector<float>{2, 3}), wide);
-    ops::Const(graph, 0.0f, "norm/Mean");  // a name that a small op might have taken
+    const Output other = ops::Const(graph, 2.0f, "norm/Mean");  // a name that a small op might have taken
     const Output norm = ops::LayerNorm(ops::Cast(x, dtype), scale, scale, 0.5f, "norm");
     const Output next = ops::LayerNorm(ops::Cast(norm.node->output(1), dtype) * norm, scale, scale);
-    const std::map<std::string, Output> outputs = {
-        {"y", norm}, {"mean", norm.node->output(1)}, {"inverse", norm.node->output(2)}, {"next", next}};
+    const std::map<std::string, Output> outputs = {{"y", norm},
+                                                   {"mean", norm.node->output(1)},
+                                                   {"inverse", norm.node->output(2)},
+                                                   {"next", next},
+                                                   {"other", other}};
     WriteSavedModel(graph, {{kDefaultSignature, {.inputs = {{"x", x}}, .outputs = outputs}}}, "", folder_.path());
     const SavedModel model(folder_.path());
     // TensorFlow wants the number of the output in the names of a signature.
