@@ -15,6 +15,7 @@
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/testing/activation_ops.h"
 #include "cohort/ops/activation.h"
+#include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/softmax.h"
 #include "tests/ops/interpreter.h"
