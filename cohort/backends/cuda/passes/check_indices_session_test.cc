@@ -8,6 +8,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/state.h"
 #include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
 
