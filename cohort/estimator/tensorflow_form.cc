@@ -34,7 +34,7 @@ std::array<Output, 3> LayerNormBySmallOps(Output x, Output scale, Output offset,
 // The nodes that stand for a node of an own op.
 struct SmallOps {
   proto::GraphDef nodes;
-  std::vector<std::string> outputs;  // name of the tensor for each output of the node
+  std::vector<std::string> outputs;  // for each output of the node, the name of the node that computes it
 };
 
 // Gives the nodes of `form` their names in `given`, and those that it lacks their old names after `prefix`.
@@ -97,7 +97,7 @@ std::string PrefixBelow(const std::string& node, const std::set<std::string>& na
 std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph) {
   std::set<std::string> names;
   for (const proto::NodeDef& node : graph.node()) names.insert(node.name());
-  std::map<std::string, std::string> new_names;  // of tensors
+  std::map<std::string, std::string> new_names;  // see the header
   proto::GraphDef written;
   for (proto::NodeDef& node : *graph.mutable_node()) {
     if (node.op() != "LayerNorm") {

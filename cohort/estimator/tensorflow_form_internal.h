@@ -1,5 +1,4 @@
-// The form that a graph has for TensorFlow: which ops TensorFlow lacks, and how the nodes of such ops are written in
-// ops that it has.
+// The form that a graph has for TensorFlow: how nodes of ops that TensorFlow lacks are written in ops that it has.
 #pragma once
 
 #include <map>
@@ -10,9 +9,9 @@
 namespace cohort::estimator {
 
 // Replaces each node LayerNorm of `graph` by small ops which compute the same. The result has the name of the node. The
-// others are below that name. Function bodies stay as they are. Returns, for each output
-// after the first one, the name of the node that computes it now, by the old name of the tensor. Throws
-// InvalidArgumentError if a node has not three inputs.
+// others are below that name. Function bodies stay as they are. Returns, for each output after the first one, the name
+// of the node that computes it now, by the old name of the tensor. Throws InvalidArgumentError if a node has not three
+// inputs.
 std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph);
 
 }  // namespace cohort::estimator

@@ -42,13 +42,11 @@ const char* Advice(CardFault fault) {
              "process, or let this one use another card (CUDA_VISIBLE_DEVICES)";
     case CardFault::kNotReady:
       return "; see whether nvidia-smi lists the card, and whether the services run that this machine needs (of "
-             "NVIDIA's "
-             "driver, of the links between cards, of MPS); then start the program again";
+             "NVIDIA's driver, of the links between cards, of MPS); then start the program again";
     case CardFault::kFaulty:
       return "; this process cannot use the card any more, and the card or a link to it may be damaged (nvidia-smi -q, "
              "and lines with Xid of the system's log): start the program again, from its last checkpoint, or let it "
-             "use "
-             "another card (CUDA_VISIBLE_DEVICES)";
+             "use another card (CUDA_VISIBLE_DEVICES)";
     case CardFault::kBroken:
       return "; this process cannot use the card any more: start the program again, from its last checkpoint "
              "(with CUDA_LAUNCH_BLOCKING=1 and COHORT_RECORD_STEPS=0 in its environment, the error names the node that "

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cohort/backends/cuda/card_faults.h"
+#include "cohort/backends/cuda/cudart_status.h"
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/core/error.h"
@@ -20,16 +21,9 @@ namespace {
 
 constexpr const char* kDriverVersionFile = "/proc/driver/nvidia/version";
 
-std::string Text(cudaError_t error) { return StrCat(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")"); }
-
-Status StatusOf(const std::string& call, int card, cudaError_t error) {
-  if (error == cudaSuccess) return {};
-  (void)cudaGetLastError();  // so that a later call does not report it again
-  return CardError(FaultOf(cudaGetErrorName(error)), call, card, Text(error));
-}
 void Check(const char* call, int card, cudaError_t error) {
   if (error != cudaSuccess) [[unlikely]]
-    StatusOf(call, card, error).ThrowIfError();
+    CudartStatus(call, card, error).ThrowIfError();
 }
 // Makes the card the current one of this thread. All calls that need a context begin with it: otherwise a thread would
 // make a context on card 0, which the program may not want to use.
@@ -113,18 +107,18 @@ class RuntimeDriver final : public Driver {
   }
   Status IsReached(EventHandle event, bool* reached) override {
     *reached = false;
-    if (Status used = StatusOf("cudaSetDevice", event.card, cudaSetDevice(event.card)); !used.ok()) return used;
+    if (Status used = CudartStatus("cudaSetDevice", event.card, cudaSetDevice(event.card)); !used.ok()) return used;
     const cudaError_t error = cudaEventQuery(Native(event));
     *reached = error == cudaSuccess;
     if (error == cudaErrorNotReady) {
       (void)cudaGetLastError();
       return {};
     }
-    return StatusOf("cudaEventQuery", event.card, error);
+    return CudartStatus("cudaEventQuery", event.card, error);
   }
   Status Synchronize(EventHandle event) override {
-    if (Status used = StatusOf("cudaSetDevice", event.card, cudaSetDevice(event.card)); !used.ok()) return used;
-    return StatusOf("cudaEventSynchronize", event.card, cudaEventSynchronize(Native(event)));
+    if (Status used = CudartStatus("cudaSetDevice", event.card, cudaSetDevice(event.card)); !used.ok()) return used;
+    return CudartStatus("cudaEventSynchronize", event.card, cudaEventSynchronize(Native(event)));
   }
 
   double MicrosecondsBetween(EventHandle begin, EventHandle end) override {
@@ -161,7 +155,7 @@ class RuntimeDriver final : public Driver {
                                                dim3(size.threads[0], size.threads[1], size.threads[2]), arguments,
                                                size.shared_bytes, Native(stream));
     if (error != cudaSuccess) [[unlikely]]
-      StatusOf(StrCat("cudaLaunchKernel of ", code.name), stream.card, error).ThrowIfError();
+      CudartStatus(StrCat("cudaLaunchKernel of ", code.name), stream.card, error).ThrowIfError();
     if (!captures) NoteLoaded(code, stream.card);
   }
 
@@ -190,7 +184,7 @@ class RuntimeDriver final : public Driver {
     const cudaError_t error = cudaStreamEndCapture(Native(stream), &graph);
     if (error != cudaSuccess) {
       (void)cudaGetLastError();
-      throw FailedPreconditionError(StrCat("[cuda] expected a step that can be captured; got: ", Text(error)));
+      throw FailedPreconditionError(StrCat("[cuda] expected a step that can be captured; got: ", CudartText(error)));
     }
     cudaGraphExec_t launchable = nullptr;
     const cudaError_t made = cudaGraphInstantiate(&launchable, graph, 0);
@@ -236,7 +230,7 @@ class RuntimeDriver final : public Driver {
     Use(card);
     cudaFuncAttributes attributes;  // to ask for them loads the code
     const cudaError_t error = cudaFuncGetAttributes(&attributes, code.device);
-    if (error != cudaSuccess) StatusOf(StrCat("cudaFuncGetAttributes of ", code.name), card, error).ThrowIfError();
+    if (error != cudaSuccess) CudartStatus(StrCat("cudaFuncGetAttributes of ", code.name), card, error).ThrowIfError();
     NoteLoaded(code, card);
   }
   // Says that the card has loaded the kernel's code. It is called at each launch, so a thread remembers what it has
@@ -303,7 +297,7 @@ Driver* MakeDriver(std::string* why) {
     UseCards();  // the driver does not work in a child that is forked after it has listed the cards
     const cudaError_t listed = cudaGetDeviceCount(&facts.cards);
     if (listed != cudaSuccess) facts.cards = 0;
-    facts.listing = Text(listed);
+    facts.listing = CudartText(listed);
     (void)cudaGetLastError();
   }
   *why = ProblemOfDriver(facts);

@@ -147,24 +147,6 @@ COHORT_KERNEL void Fence() {
 #endif
 }
 
-// Returns x. A compiler for cards does not round it together with what is computed from it: a sum of the kind that is
-// never part of a fused operation, of a number and -0, is the number. The host's kernels are compiled without such
-// operations.
-COHORT_KERNEL float Settle(float x) {
-#ifdef __CUDA_ARCH__
-  return __fadd_rn(x, -0.0f);
-#else
-  return x;
-#endif
-}
-COHORT_KERNEL double Settle(double x) {
-#ifdef __CUDA_ARCH__
-  return __dadd_rn(x, -0.0);
-#else
-  return x;
-#endif
-}
-
 template <typename K, typename = void>
 struct WaitsOf : std::false_type {};
 template <typename K>

@@ -1,6 +1,6 @@
-// ChainSource. A text has four parts: what the headers need of the standard library and of the dialect (kBegin), the
-// headers, the body of the chain (ChainBody), and the kernel (kEnd). The body is the function that computes some
-// elements of the chain, and the loops around it (kLoops).
+// ChainSource. A text has four parts: what the headers need of the standard library (kBegin), the headers, the body of
+// the chain (ChainBody), and the kernel (kEnd). The body is the function that computes some elements of the chain, and
+// the loops around it (kLoops).
 #include "cohort/backends/cuda/kernels/chain_source.h"
 
 #include "cohort/backends/cuda/kernels/chain_ops.h"
@@ -11,7 +11,6 @@
 namespace cohort::cuda {
 namespace {
 
-// Settle is that of the dialect.
 constexpr char kBegin[] = R"cohort(
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
@@ -82,16 +81,6 @@ COHORT_FUNCTION(pow)
 COHORT_FUNCTION(fmod)
 #undef COHORT_FUNCTION
 }  // namespace std
-
-namespace cohort::cuda {
-#ifdef __CUDACC_RTC__
-COHORT_KERNEL float Settle(float x) { return __fadd_rn(x, -0.0f); }
-COHORT_KERNEL double Settle(double x) { return __dadd_rn(x, -0.0); }
-#else
-COHORT_KERNEL float Settle(float x) { return x; }
-COHORT_KERNEL double Settle(double x) { return x; }
-#endif
-}  // namespace cohort::cuda
 )cohort";
 
 // Behind the definitions of T, W and Elements<N>(call, i), and of kBroadcasts.
@@ -157,7 +146,7 @@ std::string Elements(const ChainArgs& args) {
   for (int s = 0; s < args.steps; ++s) {
     const ChainStep& step = args.step[s];
     const ChainOpInfo& info = InfoOf(step.op);
-    text += StrCat("    v = Settled(", info.function, "::Apply(", OperandName(step.a),
+    text += StrCat("    v = Rounded(", info.function, "::Apply(", OperandName(step.a),
                    info.operands() == 2 ? StrCat(", ", OperandName(step.b)) : std::string(), "));\n");
   }
   return text + "    result.at[k] = static_cast<T>(v);\n  }\n  StorePack(static_cast<T*>(call.out), i, result);\n}\n";
@@ -180,8 +169,8 @@ ChainKey::ChainKey(ElementType type, const ChainArgs& args) {
 std::string ChainBody(ElementType type, const ChainArgs& args) {
   return StrCat("// ", ChainText(type, args), "\nusing T = ", NameOf(type),
                 ";\nusing W = Wide<T>;\nconstexpr bool kBroadcasts = ", args.broadcasts ? "true" : "false",
-                ";\n\n// A bfloat16 is rounded after each step.\nCOHORT_KERNEL W Settled(W v) { return "
-                "static_cast<W>(static_cast<T>(Settle(v))); }\n\n",
+                ";\n\n// A bfloat16 is rounded after each step.\nCOHORT_KERNEL W Rounded(W v) { return "
+                "static_cast<W>(static_cast<T>(v)); }\n\n",
                 Elements(args), kLoops);
 }
 

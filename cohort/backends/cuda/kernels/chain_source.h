@@ -37,8 +37,8 @@ class ChainKey {
 std::string ChainBody(ElementType type, const ChainArgs& args);
 
 // Returns the text. It includes nothing. It has the functions of the headers of this folder (unary_functions.h, ...),
-// and takes the steps one after the other, without a branch. It gives the bits of LaunchChain: a product of one step
-// and a sum of the next are never rounded together.
+// and takes the steps one after the other, without a branch. It gives the bits of LaunchChain if the compiler does
+// not round a product of one step and a sum of the next together (--fmad=false).
 std::string ChainSource(ElementType type, const ChainArgs& args);
 
 // The text of the headers, without the lines that include files. embed_headers.cmake makes it.

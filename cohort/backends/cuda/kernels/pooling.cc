@@ -177,46 +177,31 @@ class MaxPoolWithPlacesKernel final : public PoolBase {
   }
 };
 
+// If `applies`, the gradient of an activation comes first.
+template <bool applies>
 class MaxPoolGradAtPlacesKernel final : public PoolBase {
  public:
-  explicit MaxPoolGradAtPlacesKernel(const KernelConstruction& c) : PoolBase(c) {}
-
-  void Compute(KernelContext& ctx) override {
-    const CudaCall call(ctx);
-    const Tensor& gradient = ctx.input(2);
-    const Shape input(ops::IntegerValues(ctx.input(0)));
-    CheckShape("a gradient", gradient.shape(), OutputOf(input));
-    Tensor& output = ctx.AllocateOutput(0, input);
-    if (output.num_elements() == 0) return;
-    if (gradient.num_elements() == 0) return FillZero(call, output);
-    LaunchMaxPoolGradient(call.driver(), call.stream(), type(), SizesOf(input, gradient.shape()),
-                          ctx.input(1).raw_data(), gradient.raw_data(), output.raw_data());
+  explicit MaxPoolGradAtPlacesKernel(const KernelConstruction& c) : PoolBase(c) {
+    if constexpr (applies) applied_ = GradientToApply(c);
   }
-};
-
-// The gradient of an activation, and behind it that of a max pool.
-class FusedMaxPoolGradAtPlacesKernel final : public PoolBase {
- public:
-  explicit FusedMaxPoolGradAtPlacesKernel(const KernelConstruction& c) : PoolBase(c), applied_(GradientToApply(c)) {}
 
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
     const Tensor& gradient = ctx.input(2);
-    const Tensor& activated = ctx.input(3);
     const Shape input(ops::IntegerValues(ctx.input(0)));
-    CheckActivated(activated.shape(), gradient.shape());
+    if constexpr (applies) CheckActivated(ctx.input(3).shape(), gradient.shape());
     CheckShape("a gradient", gradient.shape(), OutputOf(input));
     Tensor& output = ctx.AllocateOutput(0, input);
     if (output.num_elements() == 0) return;
     if (gradient.num_elements() == 0) return FillZero(call, output);
     AppliedGradient applied = applied_;
-    applied.activated = activated.raw_data();
+    if constexpr (applies) applied.activated = ctx.input(3).raw_data();
     LaunchMaxPoolGradient(call.driver(), call.stream(), type(), SizesOf(input, gradient.shape()),
                           ctx.input(1).raw_data(), gradient.raw_data(), output.raw_data(), applied);
   }
 
  private:
-  const AppliedGradient applied_;
+  AppliedGradient applied_;
 };
 
 }  // namespace
@@ -226,8 +211,8 @@ void RegisterPoolingKernels(KernelRegistry& registry) {
   registry.Register<MaxPoolGradKernel>("MaxPoolGrad", kGpu);
   registry.Register<MaxPoolGradGradKernel>("MaxPoolGradGrad", kGpu);
   registry.Register<MaxPoolWithPlacesKernel>("_MaxPoolWithPlaces", kGpu);
-  registry.Register<MaxPoolGradAtPlacesKernel>("_MaxPoolGradAtPlaces", kGpu);
-  registry.Register<FusedMaxPoolGradAtPlacesKernel>("_FusedMaxPoolGradAtPlaces", kGpu);
+  registry.Register<MaxPoolGradAtPlacesKernel<false>>("_MaxPoolGradAtPlaces", kGpu);
+  registry.Register<MaxPoolGradAtPlacesKernel<true>>("_FusedMaxPoolGradAtPlaces", kGpu);
   registry.Register<PoolKernel<false>>("AvgPool", kGpu);
   registry.Register<AvgPoolGradKernel>("AvgPoolGrad", kGpu);
   registry.Register<FusedAvgPoolGradKernel>("_FusedAvgPoolGrad", kGpu);

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/backends/cuda/card_faults.h"
+#include "cohort/backends/cuda/cudart_status.h"
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"
@@ -199,11 +199,7 @@ class Cudnn final : public Dnn {
   // Makes the card the thread's current one, which the library's calls need.
   cudnnHandle_t HandleOf(int card) COHORT_REQUIRES(mu_) {
     Open();
-    if (const cudaError_t error = cudaSetDevice(card); error != cudaSuccess) {
-      const char* const name = cudaGetErrorName(error);
-      CardError(FaultOf(name), "cudaSetDevice", card, StrCat(cudaGetErrorString(error), " (", name, ")"))
-          .ThrowIfError();
-    }
+    CudartStatus("cudaSetDevice", card, cudaSetDevice(card)).ThrowIfError();
     cudnnHandle_t& handle = handles_[card];
     if (handle == nullptr) {
       const cudnnStatus_t status = functions_->cudnnCreate(&handle);

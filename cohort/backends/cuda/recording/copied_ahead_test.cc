@@ -68,7 +68,7 @@ class Adder {
 class CopiedAheadTest : public RecordingTest {
  protected:
   static Tensor Batch(int64_t rows, int64_t seed) { return SeededNoise(Shape{rows, 64}, seed); }
-  // A run with a time limit may not ask for the next feeds.
+  // A run with a time limit does not ask for the next feeds.
   static SessionConfig Unlimited() {
     SessionConfig config = Config();
     config.operation_timeout = {};
