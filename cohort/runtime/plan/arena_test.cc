@@ -20,7 +20,8 @@ constexpr size_t kSize = 64 * 1024;
 void Mark(const BufferPtr& buffer, int value) { std::memset(buffer->data(), value, buffer->size()); }
 bool HasMark(const BufferPtr& buffer, int value) {
   const auto* bytes = static_cast<const unsigned char*>(buffer->data());
-  return std::all_of(bytes, bytes + buffer->size(), [&](unsigned char byte) { return byte == value % 256; });
+  // Each byte is the one before it. ThreadSanitizer sees one call, which is much faster than a loop.
+  return buffer->size() == 0 || (bytes[0] == value % 256 && std::memcmp(bytes, bytes + 1, buffer->size() - 1) == 0);
 }
 int64_t BytesInUse() { return HostAllocatorStats().bytes_in_use; }
 
