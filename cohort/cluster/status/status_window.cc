@@ -70,8 +70,8 @@ void StatusWindow::Fill(const StatusSample& now, TaskStatus* status) const {
 }
 
 bool StatusWindow::SteppedLately(const StatusSample& now) const {
-  if (samples_.empty()) return now.steps > 0;
-  return now.steps > samples_[samples_.size() - std::min<size_t>(samples_.size(), 2)].steps;
+  if (samples_.size() < 2) return now.steps > 0;  // the only sample may be younger than the last step
+  return now.steps > samples_[samples_.size() - 2].steps;
 }
 
 }  // namespace cohort

@@ -43,7 +43,8 @@ class StatusWindow {
   // Sets the counters of `status` from the sample `now`, which is not in the window, and its rates and shares from the
   // time since the oldest sample. If that is less than half a second, they are 0.
   void Fill(const StatusSample& now, TaskStatus* status) const;
-  // Returns whether a step has ended since the sample before the newest one, which is at least a second old.
+  // Returns whether a step has ended since the sample before the newest one, which is at least a second old, or since
+  // the start if there is no such sample.
   bool SteppedLately(const StatusSample& now) const;
 
  private:

@@ -82,6 +82,7 @@ TEST(StatusWindowTest, RatesAreThoseOfTheLastSeconds) {
 TEST(StatusWindowTest, ATaskThatMakesNoStepsAnyMore) {
   StatusWindow window;
   window.Add({.time = kBegin, .steps = 10});
+  EXPECT_TRUE(window.SteppedLately({.time = kBegin + milliseconds(10), .steps = 10}));
   window.Add({.time = kBegin + milliseconds(1000), .steps = 20});
   EXPECT_TRUE(window.SteppedLately({.time = kBegin + milliseconds(1500), .steps = 20}));
   window.Add({.time = kBegin + milliseconds(2000), .steps = 20});
