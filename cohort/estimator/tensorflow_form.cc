@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -44,8 +45,9 @@ void Rename(std::map<std::string, std::string> given, const std::string& prefix,
     node.set_name(given.at(node.name()));
     for (std::string& input : *node.mutable_input()) {
       const size_t colon = input.find(':');  // no tensor of the form has a control input
-      const std::string& to = given.at(input.substr(0, colon));
-      input = colon == std::string::npos || to.find(':') != std::string::npos ? to : to + input.substr(colon);
+      std::string to = given.at(input.substr(0, colon));
+      if (colon != std::string::npos && to.find(':') == std::string::npos) to += input.substr(colon);
+      input = std::move(to);
     }
   }
 }

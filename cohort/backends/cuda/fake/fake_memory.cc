@@ -2,9 +2,10 @@
 // that started it has them.
 #include "cohort/backends/cuda/fake/fake_memory.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <csignal>
 
 namespace cohort::cuda {
 namespace {

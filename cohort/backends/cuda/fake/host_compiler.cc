@@ -1,10 +1,10 @@
 #include "cohort/backends/cuda/fake/host_compiler.h"
 
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 

@@ -120,7 +120,7 @@ TEST_F(CopiedAheadTest, TheCopyRunsBesideTheStep) {
 TEST_F(CopiedAheadTest, TheBitsAreThoseOfOtherSteps) {
   constexpr int kSteps = 40;
   std::vector<Tensor> results[2];
-  int64_t late[2];
+  int64_t late[2] = {};
   for (const bool ahead : {false, true}) {
     Adder adder(Unlimited());
     std::vector<Tensor> batches;
@@ -222,6 +222,7 @@ TEST_F(CopiedAheadTest, StepsOfSeveralThreadsGetTheirOwnFeeds) {
   Adder adder(Unlimited());
   adder.Warm(Tensor::Zeros(DType::kFloat32, Shape{8, 64}));
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       Tensor value = Batch(8, t);
