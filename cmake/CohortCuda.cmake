@@ -6,15 +6,24 @@ option(COHORT_CUDA_90_ONLY "Compile kernels for compute capability 9.0 only, and
 set(COHORT_HAS_CUDA FALSE)
 if(COHORT_WITH_CUDA AND NOT (COHORT_SANITIZE AND COHORT_WITH_CUDA STREQUAL AUTO))  # no sanitizer knows a card's memory
   include(CheckLanguage)
-  if(NOT CMAKE_CUDA_COMPILER)
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     find_program(_nvcc nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     if(_nvcc)
-      set(CMAKE_CUDA_COMPILER ${_nvcc})
+      set(ENV{CUDACXX} ${_nvcc})
     endif()
     unset(_nvcc CACHE)
   endif()
-  check_language(CUDA)
+  check_language(CUDA)  # an nvcc that cannot compile with this host compiler is as good as none
+  # To enable the language with an older nvcc may end the configuration: it does not know the architectures.
+  set(_release)
   if(CMAKE_CUDA_COMPILER)
+    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE _version ERROR_QUIET)
+    string(REGEX MATCH "release [0-9.]+" _release "${_version}")
+    if(NOT _release MATCHES "release 13\\.")
+      message(STATUS "CUDA: Cohort needs release 13; ${CMAKE_CUDA_COMPILER} says '${_release}'")
+    endif()
+  endif()
+  if(_release MATCHES "release 13\\.")
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 90)  # with PTX, which the driver compiles for newer cards
       if(NOT COHORT_CUDA_90_ONLY)
