@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Runs the test suites of GPUs on the cards of this machine: run.sh [FOLDER WITH THE PROGRAMS] [--no_sanitizer].
+# With --list it runs nothing: it prints how many tests of each suite it would run, and fails if a suite has none.
 # `./dev test gpu` calls it, and `./dev gpu-pack` puts it into its archive. It exits with 1 if a suite fails, and with 3 if there
 # is no card, after saying so. COHORT_CARD_SIGNS names other files than the driver's as signs of a card, for run_test.py.
 set -uo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 BIN="$HERE/bin"
-SANITIZER=yes
+SANITIZER=yes LIST=no
 for argument in "$@"; do
   case $argument in
     --no_sanitizer) SANITIZER=no ;;
+    --list) LIST=yes ;;
     -*) printf 'run.sh: unknown argument %s\n' "$argument" >&2 && exit 2 ;;
     *) BIN="$argument" ;;
   esac
@@ -19,9 +21,22 @@ done
 # their tests once for each kind of device, and programs. A test that needs the fake driver is skipped, and says why. The faults
 # come last, because they end the use of a card.
 SUITES=(cuda_op_cases_test cuda_kernels_test cuda_test cuda_recording_test cuda_session_test runtime_test distribute_test keras_test
-  collective_test data_test server_test gpu_worker_test gpu_programs_test cuda_faults_test)
+  collective_test server_test backends_test gpu_worker_test gpu_programs_test cuda_faults_test)
 # The part of each suite that is about GPUs. Those of the backend, and those of gpu_*, are all about them.
-filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
+filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*_GPU_ring:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
+
+if [[ $LIST == yes ]]; then
+  empty=()
+  for suite in "${SUITES[@]}"; do
+    [[ -x $BIN/$suite ]] || continue
+    # Names of tests are indented, those of their suites are not.
+    tests="$("$BIN/$suite" --gtest_list_tests "--gtest_filter=$(filter_of "$suite")" 2>/dev/null | grep -c '^  ')"
+    printf '%-40s %5d tests\n' "$suite" "$tests"
+    [[ $tests -gt 0 ]] || empty+=("$suite")
+  done
+  [[ ${#empty[@]} -eq 0 ]] || { printf 'no test of GPUs is in: %s\n' "${empty[*]}" >&2 && exit 1; }
+  exit 0
+fi
 
 read -ra SIGNS <<<"${COHORT_CARD_SIGNS:-/proc/driver/nvidia/version /dev/nvidiactl /dev/dxg}"
 has_card() {

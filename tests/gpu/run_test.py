@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 RUN = pathlib.Path(__file__).resolve().parent / "run.sh"
-SUITE = "#!/bin/sh\n[ \"$COHORT_TEST_CARD\" = 1 ] || exit 9\n"
+SUITE = "#!/bin/sh\n[ \"$COHORT_TEST_CARD\" = 1 ] || [ \"$1\" = --gtest_list_tests ] || exit 9\n"
 ONE_TEST = "[==========] 1 test from 1 test suite ran.\n"
 
 
@@ -65,6 +65,15 @@ class RunTest(unittest.TestCase):
         run = self.run_suites()
         self.assertEqual(run.returncode, 1, run)
         self.assertIn("all tests were skipped", run.stdout)
+
+    def test_a_suite_without_a_test_of_a_gpu_is_named_by_the_list(self):
+        self.add("cuda_test", "CudaTest.\n  One\n  Two\n")
+        self.add("runtime_test", "")
+        listed = subprocess.run(["bash", str(RUN), str(self.folder), "--list"], text=True, capture_output=True, timeout=60,
+                                check=False)
+        self.assertEqual(listed.returncode, 1, listed)
+        self.assertRegex(listed.stdout, r"cuda_test +2 tests")
+        self.assertEqual(listed.stderr, "no test of GPUs is in: runtime_test\n")
 
     def test_an_empty_folder_is_an_error(self):
         run = self.run_suites()
