@@ -100,7 +100,7 @@ TEST(ProgramActivityTest, AThreadThatWaitsForAStepIsInACall) {
     EXPECT_TRUE(Activity().Collect().in_call) << runs_them_itself;
     here.Open();
     runs.join();
-    EXPECT_FALSE(Activity().Collect().in_call) << runs_them_itself;
+    while (Activity().Collect().in_call) std::this_thread::yield();  // ends: the device's thread still leaves the step
   }
 }
 
