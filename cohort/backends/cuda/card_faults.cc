@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
+#include <utility>
 #include <vector>
 
+#include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
@@ -241,6 +243,13 @@ void UseCards() {
   static const bool registered = pthread_atfork(nullptr, nullptr, &AfterForkInChild) == 0;
   (void)registered;
   first_user.store(getpid());
+}
+
+void KeepUntilProcessEnds(std::shared_ptr<const void> object) {
+  static Mutex mu;
+  static auto* const kept = new std::vector<std::shared_ptr<const void>>;  // is never destroyed
+  MutexLock lock(mu);
+  kept->push_back(std::move(object));
 }
 
 bool IsForkedFromUser() { return is_child.load(std::memory_order_relaxed); }

@@ -2,6 +2,7 @@
 // Everything here is decided from plain facts, so it is tested on machines without a card.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,5 +70,9 @@ std::string ProblemOfArchitecture(const std::string& architectures, int major, i
 void UseCards();
 // Returns whether UseCards would throw.
 bool IsForkedFromUser();
+
+// Keeps an object until the process ends: memory to which a card still writes if it stands still now and goes on later.
+// Thread-safe.
+void KeepUntilProcessEnds(std::shared_ptr<const void> object);
 
 }  // namespace cohort::cuda

@@ -10,12 +10,11 @@
 #include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/pinned_pool.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::cuda {
 namespace {
-
-constexpr std::chrono::minutes kPatience{10};
 
 MemorySpace NewSpace(const std::string& type) {
   static std::atomic<int64_t> next{0};
@@ -32,13 +31,17 @@ std::string ShortName(const DeviceAttributes& attributes) { return StrCat(attrib
 
 bool IsCopied(const Tensor& value) { return value.defined() && DTypeSize(value.dtype()) != 0; }
 
-std::chrono::steady_clock::time_point Deadline() { return std::chrono::steady_clock::now() + kPatience; }
+// Keeps host memory to which work of a stream writes if the stream was given up (`status`) before the work had run.
+void KeepIfStillWritten(const Status& status, const Tensor& host) {
+  if (status.code() == Code::kDeadlineExceeded) KeepUntilProcessEnds(std::make_shared<Tensor>(host));
+}
 
 }  // namespace
 
 CudaDevice::Parts::Parts(Driver& driver, const CudaDeviceOptions& options, const std::string& type,
                          const std::string& name)
-    : compute(driver, options.card, StrCat(name, " compute")),
+    : patience(options.patience),
+      compute(driver, options.card, StrCat(name, " compute"), patience),
       error_words(driver, options.card, compute),
       memory(std::make_shared<CudaMemory>(
           NewSpace(type), driver, compute,
@@ -49,7 +52,7 @@ CudaDevice::Parts::Parts(Driver& driver, const CudaDeviceOptions& options, const
 
 CudaDevice::Parts::~Parts() {
   // The callbacks of the last events use the error words.
-  (void)compute.Record()->Synchronize(Deadline());
+  (void)compute.Finish(std::chrono::steady_clock::now() + patience);
   compute.SetBeforeRecord({});
   memory->Detach();
 }
@@ -65,8 +68,8 @@ CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attribute
       driver_(driver),
       card_(options.card),
       parts_(std::move(parts)),
-      to_host_(driver, card_, StrCat(ShortName(attributes), " to host")),
-      from_host_(driver, card_, StrCat(ShortName(attributes), " from host")),
+      to_host_(driver, card_, StrCat(ShortName(attributes), " to host"), parts_->patience),
+      from_host_(driver, card_, StrCat(ShortName(attributes), " from host"), parts_->patience),
       pinned_(PinnedPool::Of(driver)),
       host_(HostAttributes(attributes), task, options.intra_op_threads),
       recorder_(driver, card_, ShortName(attributes), parts_->compute, *parts_->memory, attributes.type,
@@ -74,7 +77,16 @@ CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attribute
 
 CudaDevice::~CudaDevice() {
   // Waits for the copies first: they wait for the compute stream, and it may wait for them.
-  for (CudaStream* stream : {&from_host_, &parts_->compute, &to_host_}) (void)stream->Record()->Synchronize(Deadline());
+  const auto deadline = Deadline();
+  bool ended = true;
+  for (CudaStream* stream : {&from_host_, &parts_->compute, &to_host_}) ended = stream->Finish(deadline) && ended;
+  if (ended) return;
+  LogWarning("cuda", "the work on ", name(),
+             " does not end: a kernel stands still, or there is too much work; the process keeps the memory of the "
+             "device, because the work may still write to it");
+  parts_->memory->Withhold();
+  KeepUntilProcessEnds(std::shared_ptr<Parts>(std::move(parts_)));
+  KeepUntilProcessEnds(pinned_);
 }
 
 void CudaDevice::CheckProcess() const {
@@ -100,7 +112,14 @@ Tensor CudaDevice::CopyToHost(const Tensor& value) {
   Tensor staged = pinned_->NewTensor(card_, value.dtype(), value.shape());
   to_host_.Wait(parts_->compute.Record());
   driver_.CopyAsync(staged.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
-  to_host_.Record()->Synchronize(Deadline()).ThrowIfError();
+  const std::shared_ptr<StreamEvent> copied = to_host_.Record();
+  const Status status = copied->Synchronize(Deadline());
+  if (status.code() == Code::kDeadlineExceeded) {
+    LogWarning("cuda", "a copy of ", value.bytes(), " bytes from ", name(),
+               " does not end; its host memory is not used again before it has ended");
+    copied->OnReady([staged](const Status& later) { KeepIfStillWritten(later, staged); });
+  }
+  status.ThrowIfError();
   return staged;
 }
 
@@ -128,6 +147,7 @@ void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
     driver_.CopyAsync(copy->host.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
   }
   to_host_.Record()->OnReady([this, copy = std::move(copy)](const Status& status) mutable {
+    KeepIfStillWritten(status, copy->host);
     RunOnHost([copy = std::move(copy), status] {
       copy->device.Reset();
       copy->done(status, status.ok() ? std::move(copy->host) : Tensor());

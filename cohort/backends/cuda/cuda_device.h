@@ -1,6 +1,7 @@
 // CudaDevice: a device of type "GPU", with its streams and its memory.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -27,6 +28,7 @@ struct CudaDeviceOptions {
   bool reserve_all_memory = false;                 // takes them at the first use, and not bit by bit
   int intra_op_threads = 1;                        // threads of kernels that run on the host
   std::function<size_t()> find_memory_limit = {};  // if set, is called at the first use, and returns the limit
+  std::chrono::milliseconds patience = CudaStream::kPatience;  // with work that does not end
 };
 
 // A logical device: one card or a part of one, with one stream for kernels and two for copies. Logical devices of one
@@ -36,7 +38,8 @@ class CudaDevice final : public Device {
  public:
   CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
              Driver& driver, const CudaDeviceOptions& options);
-  // Waits until the work that is still on the streams has run.
+  // Waits until the work that is still on the streams has run. If it does not end, the process keeps the memory to
+  // which it may write, and the log says so.
   ~CudaDevice() override;
 
   Driver& driver() const { return driver_; }
@@ -52,15 +55,15 @@ class CudaDevice final : public Device {
 
   // Copy the bytes. A tensor of objects (strings, handles) is returned unchanged, because it is in host memory on every
   // device. CopyToHost and CopyFromHost wait for the copy; the other two enqueue it. Throw InternalError for a tensor
-  // of another device. The two that wait throw DeadlineExceededError after ten minutes. While the calling thread
-  // records a step, only CopyFromHostAsync does not throw UnimplementedError.
+  // of another device. The two that wait throw DeadlineExceededError when the patience of the options ends. While the
+  // calling thread records a step, only CopyFromHostAsync does not throw UnimplementedError.
   Tensor CopyToHost(const Tensor& value) override;
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
   Tensor CopyFromHostAsync(const Tensor& value) override;
 
   // Waits until all work that is now on the compute stream has run. Throws the device's error if it has failed, and
-  // DeadlineExceededError after ten minutes.
+  // DeadlineExceededError when the patience of the options ends.
   void Synchronize();
   // Returns the device that the CPU's kernels see when they compute for this device: the same task, with host memory.
   Device& host() { return host_; }
@@ -70,6 +73,7 @@ class CudaDevice final : public Device {
   struct Parts {
     Parts(Driver& driver, const CudaDeviceOptions& options, const std::string& type, const std::string& name);
     ~Parts();
+    const std::chrono::milliseconds patience;
     CudaStream compute;
     ErrorWords error_words;
     std::shared_ptr<CudaMemory> memory;
@@ -77,6 +81,7 @@ class CudaDevice final : public Device {
   CudaDevice(const Backend& backend, const DeviceAttributes& attributes, std::shared_ptr<TaskResources> task,
              Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts);
   void CheckMine(const Tensor& value) const;
+  std::chrono::steady_clock::time_point Deadline() const { return std::chrono::steady_clock::now() + parts_->patience; }
   // Keeps the tensor, which lies in host memory, until the event of the stream from the host is reached.
   void KeepUntil(Tensor value, std::shared_ptr<StreamEvent> event);
 

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/pinned_pool.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/device/logical_devices.h"
 
@@ -24,13 +27,29 @@ constexpr std::chrono::seconds kLong{60};
 
 class CudaDeviceTest : public ::testing::Test {
  protected:
-  std::unique_ptr<CudaDevice> MakeDevice(int id = 0, size_t limit = size_t{256} << 20) {
+  std::unique_ptr<CudaDevice> MakeDevice(int id = 0) {
     CudaDeviceOptions options;
     options.card = id % driver_.CardCount();
-    options.memory_limit = limit;
+    return MakeDevice(driver_, id, options);
+  }
+  std::unique_ptr<CudaDevice> MakeDevice(Driver& driver, int id, CudaDeviceOptions options) {
+    options.memory_limit = size_t{256} << 20;
     return std::make_unique<CudaDevice>(
         CudaBackend::Get(), AttributesOf(DeviceName::Parse("/job:worker/task:0"), CudaBackend::Get().type(), id), task_,
-        driver_, options);
+        driver, options);
+  }
+  // Returns a device that waits for a short time only. As the driver of a machine, its driver lives as long as the
+  // process.
+  std::unique_ptr<CudaDevice> MakeImpatient(FakeDriver& driver) {
+    CudaDeviceOptions options;
+    options.patience = std::chrono::milliseconds(20);
+    return MakeDevice(driver, 0, options);
+  }
+  // Returns a copy of three numbers that has been made. Waits for long if necessary.
+  static Tensor ThreeNumbersOn(CudaDevice& device) {
+    Tensor there = device.CopyFromHostAsync(Tensor::Vector<float>({1, 2, 3}));
+    EXPECT_TRUE(device.compute_stream()->Record()->Synchronize(std::chrono::steady_clock::now() + kLong).ok());
+    return there;
   }
   static FakeDriverOptions TwoCards() {
     FakeDriverOptions options;
@@ -120,6 +139,73 @@ TEST_F(CudaDeviceTest, ACopyFromTheHostRunsBesideAKernel) {
   kernel.end.set_value();
   EXPECT_THAT(device->CopyToHost(first).ToVector<float>(), ElementsAre(1, 2, 3));
   EXPECT_EQ(device->CopyToHost(second).ToVector<int64_t>(), std::vector<int64_t>(1000));
+}
+
+// The card may still write to it.
+TEST_F(CudaDeviceTest, HostMemoryOfACopyThatDoesNotEndIsNotUsedAgainBeforeItHas) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  static auto* const driver = new FakeDriver;
+  FakeControl& control = driver->control();
+  const auto device = MakeImpatient(*driver);
+  const Tensor there = ThreeNumbersOn(*device);
+  const auto pool = PinnedPool::Of(*driver);
+  control.Hold(0);
+  EXPECT_THAT(MessageOf<DeadlineExceededError>([&] { (void)device->CopyToHost(there); }), HasSubstr("stands still"));
+  const auto new_tensor = [&] { return pool->NewTensor(0, DType::kFloat32, Shape{3}); };
+  std::vector<Tensor> others;
+  for (const int64_t before = control.live().pinned; control.live().pinned == before;) others.push_back(new_tensor());
+  for (Tensor& other : others) std::fill_n(other.data<float>(), 3, 42.0f);
+  const int64_t all = control.live().pinned;
+  control.Release(0);
+  EXPECT_TRUE(device->to_host_stream()->Record()->Synchronize(std::chrono::steady_clock::now() + kLong).ok());
+  for (const Tensor& other : others) EXPECT_THAT(other.ToVector<float>(), ElementsAre(42, 42, 42));
+  const Tensor again = new_tensor();
+  EXPECT_EQ(control.live().pinned, all);
+}
+
+// To free the memory would wait for the card.
+TEST_F(CudaDeviceTest, MemoryOfADeviceWhoseWorkDoesNotEndIsLeftToTheProcess) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  FakeDriverOptions small;
+  small.memory_bytes = size_t{64} << 20;
+  static auto* const driver = new FakeDriver(small);
+  FakeControl& control = driver->control();
+  auto device = MakeImpatient(*driver);
+  Tensor there = ThreeNumbersOn(*device);
+  control.Hold(0);
+  driver->FillAsync(there.raw_data(), 0, there.bytes(), device->compute_stream()->handle());
+  Status told;
+  device->compute_stream()->Record()->OnReady([&](const Status& status) { told = status; });
+  there.Reset();
+  ::testing::internal::CaptureStderr();
+  device.reset();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the process keeps the memory of the device"));
+  EXPECT_EQ(told.code(), Code::kDeadlineExceeded);
+  // A device that has too little does not get it either.
+  EXPECT_THROW(MakeImpatient(*driver)->allocator().Allocate(size_t{100} << 20), ResourceExhaustedError);
+  EXPECT_EQ(control.live().blocks, 1);
+  EXPECT_GT(control.live().pinned, 0);
+  control.Release(0);
+}
+
+// The step may go on later, and write its results.
+TEST_F(CudaDeviceTest, HostMemoryOfARecordedStepThatDoesNotEndIsNotUsedAgain) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  static auto* const driver = new FakeDriver;
+  FakeControl& control = driver->control();
+  auto device = MakeImpatient(*driver);
+  std::unique_ptr<RecordedStep> step = device->step_recorder()->Record([&](StepRecorder::Recording& recording) {
+    recording.Fetch(0, Tensor(DType::kUint8, Shape{16}, recording.allocator()));
+  });
+  control.Hold(0);
+  EXPECT_EQ(step->Enqueue({}), RecordedStep::Outcome::kEnqueued);
+  const int64_t before = control.live().pinned;
+  device.reset();
+  step.reset();
+  constexpr int64_t kLeastOfRecording = 4096;  // bytes
+  const Tensor other = PinnedPool::Of(*driver)->NewTensor(0, DType::kUint8, Shape{kLeastOfRecording});
+  EXPECT_EQ(control.live().pinned, before + 1);
+  control.Release(0);
 }
 
 TEST_F(CudaDeviceTest, AllMemoryComesBack) {

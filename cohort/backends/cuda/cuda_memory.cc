@@ -443,6 +443,8 @@ void CudaMemory::Detach() {
   ReleaseKept();  // their events belong to the stream
 }
 
+void CudaMemory::Withhold() { Memories::Get().Remove(this); }
+
 CudaMemoryStats CudaMemory::stats() const {
   MutexLock lock(mu_);
   return stats_;

@@ -92,6 +92,9 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
   void SetBeforeExhausted(std::function<bool()> before);
   // Says that the compute stream has ended. Requires: the stream has run all its work.
   void Detach();
+  // Says that work of the card may write to the memory for ever: no other memory of the card makes it give anything
+  // back from now on.
+  void Withhold();
 
  private:
   struct Block;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/card_faults.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/thread_pool.h"
 
@@ -20,7 +21,6 @@ namespace {
 // How long Synchronize asks the driver before it sleeps. A sleep costs about as much.
 constexpr std::chrono::microseconds kAskingTime{40};
 constexpr size_t kMostSpareEvents = 256;
-constexpr std::chrono::minutes kEndOfStream{10};
 
 }  // namespace
 
@@ -107,6 +107,18 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     IsForkedFromUser() ? watcher.detach() : watcher.join();  // a forked child has no copy of the thread
   }
 
+  // Calls all callbacks with the error, and lets the watcher alone, which may wait for ever. It has its share of this
+  // object.
+  void Abandon(const Status& why) {
+    MutexLock lock(mu_);
+    NoteFailure(why);
+    stopping_ = true;
+    Drain();
+    while (calling_) changed_.Wait(mu_);  // ends: another thread calls the callbacks, and notifies
+    wake_.NotifyAll();
+    if (watcher_.joinable()) watcher_.detach();
+  }
+
   void GiveEvent(EventHandle event) {
     if (event.native == nullptr) return;
     {
@@ -174,7 +186,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     const bool comes_later = !Ended(waiting.number);
     waiting_.insert(at, std::move(waiting));
     if (!comes_later) return;
-    if (!watcher_.joinable() && !stopping_) watcher_ = std::thread([this] { Watch(); });
+    if (!watcher_.joinable() && !stopping_) watcher_ = std::thread([self = shared_from_this()] { self->Watch(); });
     wake_.NotifyOne();
   }
   bool Ended(int64_t number) const { return failed_ || reached_ >= number; }
@@ -276,13 +288,32 @@ Status CudaEvent::Synchronize(std::chrono::steady_clock::time_point deadline) {
 
 void CudaEvent::OnReady(Callback callback) { state_->OnReady(shared_from_this(), number_, std::move(callback)); }
 
-CudaStream::CudaStream(Driver& driver, int card, const std::string& name)
-    : driver_(driver), card_(card), name_(name), state_(std::make_shared<StreamState>(driver, card, name)) {}
+CudaStream::CudaStream(Driver& driver, int card, const std::string& name, std::chrono::milliseconds patience)
+    : driver_(driver),
+      card_(card),
+      name_(name),
+      patience_(patience),
+      state_(std::make_shared<StreamState>(driver, card, name)) {}
+
+bool CudaStream::Finish(std::chrono::steady_clock::time_point deadline) {
+  if (abandoned_) return false;
+  const Status status = Record()->Synchronize(deadline);
+  abandoned_ = status.code() == Code::kDeadlineExceeded;
+  if (abandoned_) {
+    state_->Abandon(status);
+  } else if (!status.ok()) {
+    state_->Fail(status);
+  }
+  return !abandoned_;
+}
 
 CudaStream::~CudaStream() {
-  if (native_ == nullptr) return;
-  const Status status = Record()->Synchronize(std::chrono::steady_clock::now() + kEndOfStream);
-  if (!status.ok()) state_->Fail(status);
+  if (native_ == nullptr || abandoned_) return;
+  if (!Finish(std::chrono::steady_clock::now() + patience_)) {
+    LogWarning("cuda", "the work on stream '", name_, "' of card ", card_,
+               " does not end; the process keeps the stream, and a thread that waits for it");
+    return;
+  }
   state_->Stop();
   if (IsForkedFromUser()) return;
   try {

@@ -44,10 +44,20 @@ class CudaEvent final : public StreamEvent, public std::enable_shared_from_this<
 // then carry the device's error.
 class CudaStream final : public Stream {
  public:
+  // How long the end of a stream or a device waits for work that does not end.
+  static constexpr std::chrono::minutes kPatience{10};
+
   // `name` is the name of the stream, and of its thread, in debuggers.
-  CudaStream(Driver& driver, int card, const std::string& name);
-  // Waits until all work has run and all callbacks have returned.
+  CudaStream(Driver& driver, int card, const std::string& name, std::chrono::milliseconds patience = kPatience);
+  // Calls Finish with the patience, unless it has returned false before.
   ~CudaStream() override;
+  // Waits until all work has run and all callbacks have returned, or the card has failed. Returns false if the deadline
+  // comes first: then the callbacks have got DeadlineExceededError, and the stream is of no use any more. Its work may
+  // still run later and write to its memory. The process keeps the driver's stream, and a thread that waits for it.
+  // Requires: it is not called by a callback, and no other thread uses the stream.
+  bool Finish(std::chrono::steady_clock::time_point deadline);
+  // Returns whether Finish has returned false, or is about to.
+  bool abandoned() const { return abandoned_; }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
@@ -67,7 +77,9 @@ class CudaStream final : public Stream {
   Driver& driver_;
   const int card_;
   const std::string name_;
+  const std::chrono::milliseconds patience_;
   const std::shared_ptr<StreamState> state_;
+  std::atomic<bool> abandoned_{false};
   mutable Mutex make_mu_;
   mutable std::atomic<void*> native_{nullptr};  // null: not made yet
   BeforeRecord before_record_;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 #include <vector>
 
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
@@ -65,6 +66,29 @@ TEST_F(CudaStreamTest, AnEventIsReachedAfterTheWorkBeforeIt) {
   EXPECT_TRUE(event->reached());
   const CardMemoryAccess access;
   EXPECT_EQ(*value.on_card, 0x01010101);
+}
+
+// As the driver of a machine, this one lives as long as the process: a thread waits in it.
+TEST_F(CudaStreamTest, AStreamWhoseWorkDoesNotEndIsLeftToTheProcess) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  static auto* const driver = new FakeDriver;
+  static const auto* const value = new Value(*driver);
+  FakeControl& control = driver->control();
+  Status told;
+  {
+    CudaStream stream(*driver, 0, "hung", std::chrono::milliseconds(20));
+    const StreamHandle handle = stream.handle();
+    control.Hold(0);
+    driver->FillAsync(value->on_card, 1, sizeof(int), handle);
+    stream.Record()->OnReady([&](const Status& status) { told = status; });
+  }
+  EXPECT_EQ(told.code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(control.live().streams, 1);
+  EXPECT_GT(control.live().events, 0);
+  control.Release(0);
+  while (control.live().events > 0) std::this_thread::yield();  // ends: the thread gives its events back, and ends
+  const CardMemoryAccess access;
+  EXPECT_EQ(*value->on_card, 0x01010101);
 }
 
 TEST_F(CudaStreamTest, AStreamThatWasNotUsedNeedsNoCard) {

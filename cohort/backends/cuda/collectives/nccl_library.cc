@@ -4,16 +4,21 @@
 // (kOnDevice).
 #include "cohort/backends/cuda/collectives/nccl_library.h"
 
+#include <chrono>
 #include <utility>
 
+#include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/kernels/combine.cu.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
 #include "cohort/backends/cuda/kernels/unary.cu.h"
 #include "cohort/backends/cuda/libraries/nccl.h"
+#include "cohort/core/logging.h"
 
 namespace cohort::cuda {
 namespace {
+
+constexpr std::chrono::seconds kAbortedWithin{3};  // less than an abort may take (collective/nccl/limits.h)
 
 bool ReducesElements(LibraryCollective kind) {
   return kind == LibraryCollective::kAllReduce || kind == LibraryCollective::kReduceScatter;
@@ -98,7 +103,13 @@ class NcclCommunicator final : public LibraryCommunicator {
     const NcclComm comm = std::exchange(comm_, {});
     (void)FindNccl().Abort(comm);
     // NCCL's kernels have ended. The tensors may go when the stream has run what was behind them.
-    (void)stream_.Record()->Synchronize(std::chrono::steady_clock::now() + std::chrono::seconds(5));
+    if (!stream_.Finish(std::chrono::steady_clock::now() + kAbortedWithin)) {
+      LogWarning("cuda", "NCCL's work at rank ", rank_, " does not end within ", kAbortedWithin.count(),
+                 " s after its abort; the process keeps the memory of the collective, because the work may still write "
+                 "to it");
+      KeepUntilProcessEnds(std::make_shared<LibraryCall>(std::move(call_)));
+      KeepUntilProcessEnds(std::make_shared<Tensor>(std::move(wide_)));
+    }
     call_ = {};
     wide_.Reset();
   }

@@ -1,6 +1,7 @@
 #include "cohort/backends/cuda/recording/recorded_graph.h"
 
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "cohort/backends/cuda/card_faults.h"
@@ -33,7 +34,12 @@ RecordedGraph::RecordedGraph(const Home& home, GraphHandle graph, RecordedParts 
 
 RecordedGraph::~RecordedGraph() {
   home_.graphs->Remove(this);
-  DestroyGraph();
+  if (in_use_ && home_.compute.abandoned()) {
+    // The run may go on later, and write to pinned memory.
+    KeepUntilProcessEnds(std::make_shared<RecordedParts>(std::move(parts_)));
+  } else {
+    DestroyGraph();
+  }
 }
 
 void RecordedGraph::DestroyGraph() {
