@@ -123,6 +123,12 @@ TEST_F(DynamicLibraryTest, LibrariesOfAnotherMajorVersionAreRefusedAndNamed) {
   Put("old/stub_libcublasLt.so.12", STUB_120100);
   EXPECT_THAT(ErrorOf([&] { DynamicLibrary::Open(WithOtherFiles(CublasLtRequest(13)), {folder() + "/old"}); }),
               AllOf(HasSubstr("expected cuBLASLt 13"), HasSubstr("stub_libcublasLt.so.12 (its version is 12.1.0)")));
+  Put("old/stub_libnvrtc.so.12", STUB_120100);
+  EXPECT_THAT(ErrorOf([&] { DynamicLibrary::Open(WithOtherFiles(NvrtcRequest(13)), {folder() + "/old"}); }),
+              AllOf(HasSubstr("expected NVRTC 13"), HasSubstr("old/stub_libnvrtc.so.12 (its version is 12.1)")));
+  Put("new/stub_libnvrtc.so.13", STUB_130000);
+  EXPECT_EQ(DynamicLibrary::Open(WithOtherFiles(NvrtcRequest(13)), {folder() + "/old", folder() + "/new"}).path(),
+            folder() + "/new/stub_libnvrtc.so.13");
   Put("liar/stub_libcudnn.so.9", STUB_8907);  // the name says 9
   Put("new/stub_libcudnn.so.9", STUB_90200);
   EXPECT_EQ(DynamicLibrary::Open(WithOtherFiles(CudnnRequest(9)), {folder() + "/liar", folder() + "/new"}).path(),

@@ -39,6 +39,18 @@ LibraryRequest CublasLtRequest(int major) {
 
 LibraryRequest CudnnRequest(int major) { return RequestOf("cuDNN", "libcudnn.so", major, "cudnnGetVersion"); }
 
+LibraryRequest NvrtcRequest(int major) {
+  return {StrCat("NVRTC ", major),
+          {StrCat("libnvrtc.so.", major), "libnvrtc.so", StrCat("libnvrtc.so.", major - 1)},
+          [major](const DynamicLibrary& library) -> std::string {
+            const auto get_version = library.Find<int(int*, int*)>("nvrtcVersion");
+            if (get_version == nullptr) return "it has no function nvrtcVersion";
+            int found_major = 0, found_minor = 0;
+            get_version(&found_major, &found_minor);
+            return found_major == major ? "" : StrCat("its version is ", found_major, ".", found_minor);
+          }};
+}
+
 std::string WhyNcclIsUnusable(int version) {
   constexpr int kOldest = 21801;  // the first in which a non-blocking communicator can be aborted at any time
   constexpr int kNextMajor = 30000;

@@ -12,6 +12,7 @@ namespace cohort::cuda {
 // because its functions may have other arguments; the error then names the version.
 LibraryRequest CublasLtRequest(int major);
 LibraryRequest CudnnRequest(int major);
+LibraryRequest NvrtcRequest(int major);
 
 // Returns the text of a version number as the functions of these libraries give it: "9.2.0" for 90200.
 std::string VersionText(size_t version);

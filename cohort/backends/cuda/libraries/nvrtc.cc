@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
+#include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
@@ -16,19 +17,6 @@ constexpr int kMajor = 13;
 
 using Program = void*;
 using Result = int;  // 0: success
-
-LibraryRequest Request() {
-  const std::string major = std::to_string(kMajor);
-  return {"NVRTC " + major,
-          {"libnvrtc.so." + major, "libnvrtc.so", "libnvrtc.so." + std::to_string(kMajor - 1)},
-          [](const DynamicLibrary& library) -> std::string {
-            const auto version = library.Find<Result(int*, int*)>("nvrtcVersion");
-            if (version == nullptr) return "it has no function nvrtcVersion";
-            int found_major = 0, found_minor = 0;
-            version(&found_major, &found_minor);
-            return found_major == kMajor ? "" : StrCat("its version is ", found_major, ".", found_minor);
-          }};
-}
 
 // The functions of the library that we call.
 struct Functions {
@@ -54,7 +42,7 @@ struct Functions {
 };
 
 const Functions& Library() {
-  static const Functions functions(DynamicLibrary::Open(Request(), CudaLibraryFolders()));
+  static const Functions functions(DynamicLibrary::Open(NvrtcRequest(kMajor), CudaLibraryFolders()));
   return functions;
 }
 

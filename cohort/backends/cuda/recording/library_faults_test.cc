@@ -2,9 +2,11 @@
 #include <deque>
 
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
+#include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/backends/cuda/testing/network.h"
 #include "cohort/backends/cuda/testing/own_card_fixture.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/ops/convolution.h"
 
 namespace cohort::cuda {
 namespace {
@@ -83,6 +85,68 @@ TEST_F(LibraryFaultsTest, AKernelThatTheCardHasNotLoadedIsLoadedAndTheStepIsReco
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::Not(HasSubstr("are not recorded")));
   EXPECT_EQ(cards_.control().graph_launches(), 3);
   EXPECT_THAT(session.Run(v.value()).ToVector<float>(), ::testing::ElementsAre(1, 2));
+}
+
+// Opens a library that no machine has, in the way of the one that `request` names.
+[[noreturn]] void OpenAbsent(LibraryRequest request) {
+  for (std::string& file : request.files) file.insert(0, "absent_");
+  DynamicLibrary::Open(request, {"/folder/of/test"});
+  throw InternalError("[test] the library exists");
+}
+
+class AbsentBlas final : public Blas {
+ public:
+  LibraryName Name() override { OpenAbsent(CublasLtRequest(13)); }
+  std::vector<Algorithm> Candidates(int, const GemmSpec&, size_t) override { OpenAbsent(CublasLtRequest(13)); }
+  std::optional<Algorithm> Check(int, const GemmSpec&, const Algorithm&) override { OpenAbsent(CublasLtRequest(13)); }
+  void Gemm(int, StreamHandle, const GemmSpec&, const GemmOperands&, const Algorithm&, void*) override {
+    OpenAbsent(CublasLtRequest(13));
+  }
+};
+
+class AbsentDnn final : public Dnn {
+ public:
+  LibraryName Name() override { OpenAbsent(CudnnRequest(9)); }
+  std::vector<Algorithm> Candidates(int, ConvolutionPart, const DnnConvolution&, size_t) override {
+    OpenAbsent(CudnnRequest(9));
+  }
+  std::optional<Algorithm> Check(int, ConvolutionPart, const DnnConvolution&, const Algorithm&) override {
+    OpenAbsent(CudnnRequest(9));
+  }
+  void Compute(int, StreamHandle, ConvolutionPart, const DnnConvolution&, const DnnOperands&, const Algorithm&,
+               void*) override {
+    OpenAbsent(CudnnRequest(9));
+  }
+};
+
+// The step that needs a missing library has the error, with the node and all paths. Steps that do not need it work, and
+// so does the step itself when the library is there.
+TEST_F(LibraryFaultsTest, AStepThatNeedsAMissingLibraryNamesItAndThePathsThatWereTried) {
+  AbsentBlas no_blas;
+  AbsentDnn no_dnn;
+  InstallBlas(&no_blas);
+  InstallDnn(&no_dnn);
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{1, 8, 8, 16}, "x");
+  const Output product =
+      ops::MatMul(ops::Reshape(x, {64, 16}), ops::Const(g, SeededNoise(Shape{16, 3}, 1)), false, false, "product");
+  const Output images = ops::Conv2D(x, ops::Const(g, SeededNoise(Shape{3, 3, 16, 8}, 2)), {}, "images");
+  Session session(g, "", OneCard());
+  const auto run = [&](const Output& y) { return session.Run({{x, SeededNoise(Shape{1, 8, 8, 16}, 3)}}, {y})[0]; };
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { run(product); }),
+              AllOf(HasSubstr("expected cuBLASLt 13; got no usable file"), HasSubstr("product"),
+                    HasSubstr("/folder/of/test/absent_libcublasLt.so.13 (no such file)"),
+                    HasSubstr("absent_libcublasLt.so.13 by the system's loader")));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { run(images); }),
+              AllOf(HasSubstr("expected cuDNN 9; got no usable file"), HasSubstr("images"),
+                    HasSubstr("/folder/of/test/absent_libcudnn.so.9 (no such file)"),
+                    HasSubstr("absent_libcudnn.so.9 by the system's loader")));
+  EXPECT_EQ(run(x * 2.0f).shape(), (Shape{1, 8, 8, 16}));
+  InstallBlas(&cards_.blas());
+  InstallDnn(&cards_.dnn());
+  EXPECT_EQ(run(product).shape(), (Shape{64, 3}));
+  EXPECT_EQ(run(images).shape(), (Shape{1, 6, 6, 8}));
 }
 
 // A compiler whose first kernel finds no memory on the card. It loads the others.
