@@ -1,9 +1,11 @@
 // Recorded steps of a network: they compute what launched ones do, with other shapes, faults and other sessions beside.
+#include <atomic>
 #include <latch>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/testing/network.h"
 #include "cohort/backends/cuda/testing/recording_fixture.h"
 #include "cohort/core/str_cat.h"
@@ -270,6 +272,53 @@ TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
   EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("work that the test refuses")));
   ExpectSame(losses[1], losses[0]);
   ExpectSame(values[1], values[0]);
+}
+
+// An op that passes its input on. Its kernel first asks the card for memory, which makes a capture invalid.
+std::atomic<int> refused_calls{0};
+const bool kAsksForMemoryIsRegistered = [] {
+  OpRegistry::Global().Register(
+      OpDef("RecordingAsksForMemory").Input("x: float32").Output("y: float32").ShapeRule([](ShapeContext& c) {
+        return std::vector<Shape>{c.input(0)};
+      }));
+  KernelRegistry::Global().RegisterFn("RecordingAsksForMemory", "GPU", [](KernelContext& ctx) {
+    CudaDevice& device = CudaDeviceOf(ctx);
+    try {
+      if (void* data = device.driver().Allocate(device.card(), 256)) device.driver().Free(device.card(), data);
+    } catch (const Error&) {
+      ++refused_calls;
+    }
+    ctx.SetOutput(0, ctx.input(0));
+  });
+  return true;
+}();
+
+// The kernel keeps the refusal to itself, so the step learns only at the end of the capture that it is invalid.
+TEST_F(RecordingTest, ACallThatMakesACaptureInvalidLetsTheStepBeLaunched) {
+  ASSERT_TRUE(kAsksForMemoryIsRegistered);
+  Graph g;
+  const DeviceScope scope(g, "/device:GPU:0");
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{2}, "x");
+  const ops::Variable sum(g, Tensor::Vector<float>({0, 0}), {.name = "sum"});
+  const Output passed = g.Op("RecordingAsksForMemory").Input(x * 2.0f).Finish1();
+  Node* const add = sum.AssignAdd(passed + 1.0f, "add");
+  Session session(g, "", Config());
+  session.Run(sum.initializer());
+  const auto step = [&] { session.Run({{x, Tensor::Vector<float>({1, 10})}}, {}, {add}); };
+  step();
+  EXPECT_EQ(refused_calls, 0);
+  ::testing::internal::CaptureStderr();
+  step();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("add")));
+  const int refused = refused_calls;
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(AskedBy([&] {
+              for (int i = 0; i < 3; ++i) step();
+            }).graphs,
+            0);
+  EXPECT_EQ(refused_calls, refused) << "there is no second attempt";
+  EXPECT_THAT(session.Run(sum.Read()).ToVector<float>(), ElementsAre(15, 105));
 }
 
 TEST_F(RecordingTest, WithoutMemoryForTheGraphTheStepIsLaunched) {
