@@ -115,11 +115,13 @@ class Driver : public CardClock {
   // long as the process.
   virtual const void* LoadKernel(int card, const std::string& code, const char* name);
 
-  // From BeginCapture to EndCapture, work that the calling thread enqueues on the stream is not run but recorded, with
-  // its arguments as they are now. EndCapture returns the graph. It throws FailedPreconditionError, with the reason, if
-  // a call in between could not be recorded; then nothing is recorded any more.
+  // From BeginCapture to EndCapture or DropCapture, work that the calling thread enqueues on the stream is not run but
+  // recorded, with its arguments as they are now. EndCapture returns the graph. It throws FailedPreconditionError, with
+  // the reason, if a call in between could not be recorded; then nothing is recorded any more.
   virtual void BeginCapture(StreamHandle stream) = 0;
   virtual GraphHandle EndCapture(StreamHandle stream) = 0;
+  // Ends a capture whose work is not wanted, and makes no graph. Returns whether all calls could be recorded.
+  virtual bool DropCapture(StreamHandle stream) = 0;
   virtual void LaunchGraph(GraphHandle graph, StreamHandle stream) = 0;
   virtual void DestroyGraph(GraphHandle graph) = 0;
 };

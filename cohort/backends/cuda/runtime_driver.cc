@@ -192,6 +192,15 @@ class RuntimeDriver final : public Driver {
     Check("cudaGraphInstantiate", stream.card, made);
     return {launchable, stream.card};
   }
+  bool DropCapture(StreamHandle stream) override {
+    captures = false;
+    cudaGraph_t graph = nullptr;
+    cudaError_t error = cudaSetDevice(stream.card);
+    if (error == cudaSuccess) error = cudaStreamEndCapture(Native(stream), &graph);
+    if (graph != nullptr) (void)cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    return error == cudaSuccess;
+  }
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override {
     Use(stream.card);
     Check("cudaGraphLaunch", stream.card, cudaGraphLaunch(Native(graph), Native(stream)));

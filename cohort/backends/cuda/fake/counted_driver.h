@@ -44,6 +44,7 @@ class CountedDriver final : public Driver {
   }
   void BeginCapture(StreamHandle stream) override { driver_.BeginCapture(stream); }
   GraphHandle EndCapture(StreamHandle stream) override { return driver_.EndCapture(stream); }
+  bool DropCapture(StreamHandle stream) override { return driver_.DropCapture(stream); }
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override;
   void DestroyGraph(GraphHandle graph) override { driver_.DestroyGraph(graph); }
 

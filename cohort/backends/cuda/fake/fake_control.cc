@@ -52,6 +52,15 @@ size_t FakeControl::bytes_allocated(int card) const {
   return state.used;
 }
 
+int FakeControl::CardOf(const void* data, size_t bytes) const {
+  for (size_t card = 0; card < cards_.size(); ++card) {
+    const FakeCardState& state = *cards_[card];
+    MutexLock lock(state.mu);
+    if (Contains(state.blocks, data, bytes)) return static_cast<int>(card);
+  }
+  return -1;
+}
+
 void FakeControl::FailWork(int card, int64_t n) {
   FakeCardState& state = State(card);
   MutexLock lock(state.mu);

@@ -95,12 +95,16 @@ class FakeControl : public DriverCounts {
   size_t bytes_allocated(int card) const;
   // Returns whether the card has a context, which the first call makes that needs one.
   bool has_context(int card) const;
+  // Returns how many graphs were made since the start.
+  int64_t graphs_made() const { return graphs_made_; }
   // Returns what exists now. All of it is 0 when nobody uses the driver.
   FakeLive live() const;
 
  private:
   friend class FakeDriver;
   FakeCardState& State(int card) const;
+  // Returns the card in whose memory all of the bytes lie, or -1.
+  int CardOf(const void* data, size_t bytes) const;
 
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   FailingCalls allocations_;
@@ -108,6 +112,7 @@ class FakeControl : public DriverCounts {
   std::atomic<int64_t> bytes_arrived_{0};
   std::atomic<int64_t> events_{0};
   std::atomic<int64_t> graphs_{0};
+  std::atomic<int64_t> graphs_made_{0};
   std::atomic<int64_t> pinned_{0};
   std::atomic<int64_t> pinned_left_{0};
   std::atomic<bool> no_pinned_{false};

@@ -29,14 +29,6 @@ constexpr size_t kSharedBytes = 227 * 1024;  // as much as an H100 has
 // Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
 bool ComesToZero(std::atomic<int64_t>& left) { return left.load() > 0 && left.fetch_sub(1) == 1; }
 
-// Returns whether one of the blocks, which are sizes by address, has all of these bytes.
-bool Contains(const std::map<void*, size_t>& blocks, const void* data, size_t bytes) {
-  auto after = blocks.upper_bound(const_cast<void*>(data));
-  if (after == blocks.begin()) return false;
-  const auto& [begin, size] = *--after;
-  return static_cast<const char*>(data) + bytes <= static_cast<const char*>(begin) + size;
-}
-
 // The clock of the stream whose thread this is.
 thread_local double microseconds_spent = 0;
 
@@ -442,15 +434,6 @@ double FakeDriver::MicrosecondsBetween(EventHandle begin, EventHandle end) {
   return time_of(end) - time_of(begin);
 }
 
-bool FakeDriver::IsOnCard(const void* data, size_t bytes) const {
-  for (int card = 0; card < options_.cards; ++card) {
-    const CardState& state = State(card);
-    MutexLock lock(state.mu);
-    if (Contains(state.blocks, data, bytes)) return true;
-  }
-  return false;
-}
-
 bool FakeDriver::IsPinned(const void* data, size_t bytes) const {
   MutexLock lock(mu_);
   return Contains(pinned_, data, bytes);
@@ -578,7 +561,14 @@ GraphHandle FakeDriver::EndCapture(StreamHandle stream) {
   }
   Take(queue->card(), "EndCapture");
   ++control_.graphs_;
+  ++control_.graphs_made_;
   return {graph.release(), queue->card()};
+}
+
+bool FakeDriver::DropCapture(StreamHandle stream) {
+  captured_stream = nullptr;
+  const std::unique_ptr<Graph> graph = static_cast<Queue*>(stream.native)->End();
+  return graph != nullptr && graph->invalid.empty();
 }
 
 void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {

@@ -65,6 +65,7 @@ class FakeDriver final : public Driver {
   const void* LoadKernel(int card, const std::string& code, const char* name) override;
   void BeginCapture(StreamHandle stream) override;
   GraphHandle EndCapture(StreamHandle stream) override;
+  bool DropCapture(StreamHandle stream) override;
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override;
   void DestroyGraph(GraphHandle graph) override;
 
@@ -95,7 +96,7 @@ class FakeDriver final : public Driver {
   // If the stream is captured and the work is the one that FailCapture wants to fail: does what RefuseInCapture does.
   void RefuseIfWanted(Queue& queue);
   // Whether all of these bytes are memory of one card, or are pinned.
-  bool IsOnCard(const void* data, size_t bytes) const;
+  bool IsOnCard(const void* data, size_t bytes) const { return control_.CardOf(data, bytes) >= 0; }
   bool IsPinned(const void* data, size_t bytes) const;
   // Throws InternalError if the addresses of a copy are not where its direction says.
   void CheckSides(const void* to, const void* from, size_t bytes, Copy direction, bool capturing) const;

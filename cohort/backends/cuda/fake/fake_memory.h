@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <new>
 
 namespace cohort::cuda {
@@ -19,6 +20,14 @@ inline void* NewFakeMemory(size_t bytes) {
   return data;
 }
 inline void DeleteFakeMemory(void* data) { ::operator delete(data, kFakeAlignment); }
+
+// Returns whether one of the blocks, which are sizes by address, has all of these bytes.
+inline bool Contains(const std::map<void*, size_t>& blocks, const void* data, size_t bytes) {
+  auto after = blocks.upper_bound(const_cast<void*>(data));
+  if (after == blocks.begin()) return false;
+  const auto& [begin, size] = *--after;
+  return static_cast<const char*>(data) + bytes <= static_cast<const char*>(begin) + size;
+}
 
 // The memory of a card. A thread of the host that reads or writes it ends the process with a line that says so, as it
 // would end on a machine with a card. This needs memory protection keys (pkeys(7)), which most processors for servers

@@ -185,18 +185,21 @@ GraphHandle CudaStepRecorder::Capture(const Work& work, const std::shared_ptr<Re
       failure = std::current_exception();
     }
   }
-  GraphHandle graph;
+  if (failure != nullptr) {
+    const bool valid = driver_.DropCapture(stream_);
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      if (valid) throw;
+      throw UnimplementedError(error.what());  // another attempt would be refused, too
+    }
+  }
   try {
-    graph = driver_.EndCapture(stream_);
+    return driver_.EndCapture(stream_);
   } catch (const FailedPreconditionError& invalid) {
     *parts = RecordedParts();
     throw UnimplementedError(invalid.what());
   }
-  if (failure != nullptr) {
-    driver_.DestroyGraph(graph);
-    std::rethrow_exception(failure);
-  }
-  return graph;
 }
 
 void CudaStepRecorder::MakePinned(size_t bytes) {
