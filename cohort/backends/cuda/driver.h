@@ -101,6 +101,10 @@ class Driver : public CardClock {
   // Waits until the event is reached. Returns the card's error if it has failed.
   virtual Status Synchronize(EventHandle event) = 0;
 
+  // Lets two cards reach each other's memory without a detour through host memory, if the machine has a way between
+  // them. Copies work without one, too. A call for two cards of an earlier one does nothing.
+  virtual void EnablePeerAccess(int card, int peer) = 0;
+
   // Enqueue work. The memory must stay as it is until the work has run. A host address must be pinned memory if the
   // copy is to overlap with other work.
   enum class Copy { kToHost, kFromHost, kOnDevice };

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/backends/cuda/kernel_not_loaded.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
 
@@ -129,6 +131,15 @@ class RuntimeDriver final : public Driver {
     return kMicroseconds * static_cast<double>(milliseconds);
   }
 
+  // Segments come from cudaMalloc and not from a pool of the driver's, so a card with access reaches all of them.
+  void EnablePeerAccess(int card, int peer) override {
+    MutexLock lock(mu_);
+    if (!peers_.insert(std::minmax({card, peer})).second) return;
+    const bool direct = ReachesMemory(card, peer) && ReachesMemory(peer, card);
+    LogInfo("cuda", "the cards ", card, " and ", peer, direct ? " reach" : " do not reach", " each other's memory",
+            direct ? "" : ": copies between them go through host memory");
+  }
+
   void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) override {
     if (bytes == 0) return;
     Use(stream.card);
@@ -229,6 +240,17 @@ class RuntimeDriver final : public Driver {
     info.problem = ProblemOfArchitecture(COHORT_CUDA_ARCHITECTURES, info.major, info.minor);
     return info;
   }
+  // Lets the card reach the memory of another one. Returns whether there is a way.
+  static bool ReachesMemory(int card, int peer) {
+    int has_way = 0;
+    cudaError_t error = cudaDeviceCanAccessPeer(&has_way, card, peer);
+    if (error == cudaSuccess && has_way != 0) {
+      Use(card);
+      error = cudaDeviceEnablePeerAccess(peer, 0);
+    }
+    (void)cudaGetLastError();
+    return has_way != 0 && (error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled);
+  }
   static bool Allocated(const char* call, int card, cudaError_t error) {
     if (error == cudaSuccess) return true;
     if (error != cudaErrorMemoryAllocation) Check(call, card, error);
@@ -270,6 +292,7 @@ class RuntimeDriver final : public Driver {
   Mutex mu_;
   std::map<int, CardInfo> known_ COHORT_GUARDED_BY(mu_);
   std::map<std::pair<const void*, int>, size_t> allowed_ COHORT_GUARDED_BY(mu_);
+  std::set<std::pair<int, int>> peers_ COHORT_GUARDED_BY(mu_);           // the two cards of EnablePeerAccess, sorted
   std::set<std::pair<const void*, int>> loaded_ COHORT_GUARDED_BY(mu_);  // kernels, and cards that have their code
 };
 

@@ -47,6 +47,22 @@ class SharedDevices : public ::testing::Test {
   std::unique_ptr<Group> group_;
 };
 
+TEST_F(SharedDevices, CopiesBetweenCardsTakeNoDetourThroughHostMemory) {
+  COHORT_NEEDS_FAKE("it counts such copies");
+  const cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  const int64_t before = control.detours();
+  std::vector<std::future<Outcome>> futures;
+  for (int rank = 0; rank < kDevices; ++rank) {
+    futures.push_back(Begin([&](Communicator::Done done) {
+      group_->communicator(rank)->AllReduceAsync({1, "w", nullptr, &device(rank)},
+                                                 device(rank).CopyFromHostAsync(Noise(rank, 1000)), ReduceOp::kSum,
+                                                 std::move(done));
+    }));
+  }
+  for (auto& future : futures) EXPECT_TRUE(Await(future).status.ok());
+  EXPECT_EQ(control.detours(), before);
+}
+
 TEST_F(SharedDevices, AnAllReduceStaysOnTheDevicesAndHasTheBitsOfTheHost) {
   constexpr int64_t kCount = 10'007;
   std::vector<std::future<Outcome>> futures;

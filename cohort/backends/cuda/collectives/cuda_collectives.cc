@@ -43,11 +43,14 @@ class CollectiveWork {
  public:
   explicit CollectiveWork(const DeviceParts& parts) : parts_(parts) {}
 
-  // Makes the compute stream of a part wait until all inputs are ready. Returns the device.
+  // Makes the compute stream of a part wait until all inputs are ready, and lets its card and the others copy to each
+  // other directly. Returns the device.
   CudaDevice& Begin(size_t worker) const {
     CudaDevice& device = CudaDeviceOfPart(parts_[worker]);
     for (const DevicePart& part : parts_) {
       if (part.device != &device) device.compute_stream()->Wait(part.ready);
+      const int peer = CudaDeviceOfPart(part).card();
+      if (peer != device.card()) device.driver().EnablePeerAccess(device.card(), peer);
     }
     return device;
   }

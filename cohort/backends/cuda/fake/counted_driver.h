@@ -32,6 +32,7 @@ class CountedDriver final : public Driver {
   double MicrosecondsBetween(EventHandle begin, EventHandle end) override {
     return driver_.MicrosecondsBetween(begin, end);
   }
+  void EnablePeerAccess(int card, int peer) override { driver_.EnablePeerAccess(card, peer); }
   void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) override;
   void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) override {
     driver_.FillAsync(to, value, bytes, stream);

@@ -1,5 +1,7 @@
 #include "cohort/backends/cuda/fake/fake_control.h"
 
+#include <algorithm>
+
 #include "cohort/backends/cuda/fake/fake_card_state.h"
 #include "cohort/backends/cuda/fake/fake_memory.h"
 #include "cohort/core/error.h"
@@ -59,6 +61,17 @@ int FakeControl::CardOf(const void* data, size_t bytes) const {
     if (Contains(state.blocks, data, bytes)) return static_cast<int>(card);
   }
   return -1;
+}
+
+void FakeControl::Join(int card, int peer) {
+  MutexLock lock(joined_mu_);
+  joined_.insert(std::minmax({card, peer}));
+}
+
+void FakeControl::CountDetour(const void* to, const void* from, size_t bytes) {
+  const std::pair<int, int> cards = std::minmax({CardOf(to, bytes), CardOf(from, bytes)});
+  MutexLock lock(joined_mu_);
+  if (cards.first != cards.second && !joined_.contains(cards)) ++detours_;
 }
 
 void FakeControl::FailWork(int card, int64_t n) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <ostream>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "cohort/backends/cuda/card_faults.h"
@@ -97,6 +99,8 @@ class FakeControl : public DriverCounts {
   bool has_context(int card) const;
   // Returns how many graphs were made since the start.
   int64_t graphs_made() const { return graphs_made_; }
+  // Returns how many copies between cards went through host memory, because the cards did not reach each other's.
+  int64_t detours() const { return detours_; }
   // Returns what exists now. All of it is 0 when nobody uses the driver.
   FakeLive live() const;
 
@@ -105,6 +109,10 @@ class FakeControl : public DriverCounts {
   FakeCardState& State(int card) const;
   // Returns the card in whose memory all of the bytes lie, or -1.
   int CardOf(const void* data, size_t bytes) const;
+  // Says that the two cards reach each other's memory.
+  void Join(int card, int peer);
+  // Counts a copy on devices if it takes a detour.
+  void CountDetour(const void* to, const void* from, size_t bytes);
 
   std::vector<std::unique_ptr<FakeCardState>> cards_;
   FailingCalls allocations_;
@@ -113,6 +121,9 @@ class FakeControl : public DriverCounts {
   std::atomic<int64_t> events_{0};
   std::atomic<int64_t> graphs_{0};
   std::atomic<int64_t> graphs_made_{0};
+  std::atomic<int64_t> detours_{0};
+  Mutex joined_mu_;
+  std::set<std::pair<int, int>> joined_ COHORT_GUARDED_BY(joined_mu_);  // sorted
   std::atomic<int64_t> pinned_{0};
   std::atomic<int64_t> pinned_left_{0};
   std::atomic<bool> no_pinned_{false};

@@ -450,6 +450,12 @@ void FakeDriver::CheckSides(const void* to, const void* from, size_t bytes, Copy
   throw InternalError("[fake driver] expected pinned memory in a copy of a graph; got other memory of the host");
 }
 
+void FakeDriver::EnablePeerAccess(int card, int peer) {
+  RefuseInCapture("EnablePeerAccess");
+  NeedContext(card, "EnablePeerAccess");
+  if (options_.has_peer_access) control_.Join(card, peer);
+}
+
 void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {
   auto* queue = static_cast<Queue*>(stream.native);
   CheckCard(queue->card());
@@ -457,6 +463,7 @@ void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direct
   if (bytes > 0) CheckSides(to, from, bytes, direction, queue->capturing());
   control_.CountCopy(direction, bytes, queue->has_kernels());
   if (bytes == 0) return;
+  if (direction == Copy::kOnDevice) control_.CountDetour(to, from, bytes);
   queue->Add([=, this] {
     std::memmove(to, from, bytes);
     if (direction == Copy::kFromHost) control_.bytes_arrived_ += static_cast<int64_t>(bytes);

@@ -21,6 +21,7 @@ struct FakeDriverOptions {
   int cards = 1;
   size_t memory_bytes = size_t{2} << 30;  // of each card
   std::map<int, std::string> problems;    // CardInfo::problem of some cards
+  bool has_peer_access = true;            // whether there is a way between two cards
   // Before a piece of work, a stream waits with this probability for a time from 0 to longest_delay. All is drawn from
   // `seed`.
   uint64_t seed = 1;
@@ -56,6 +57,7 @@ class FakeDriver final : public Driver {
   Status Synchronize(EventHandle event) override;
   // Throws InternalError if one of the events is not reached, or has no time.
   double MicrosecondsBetween(EventHandle begin, EventHandle end) override;
+  void EnablePeerAccess(int card, int peer) override;
   void CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) override;
   void FillAsync(void* to, unsigned char value, size_t bytes, StreamHandle stream) override;
   void Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,

@@ -360,5 +360,30 @@ TEST_F(FakeDriverTest, CopiesAndFillsCheckTheSidesOfTheirAddresses) {
   driver_.FreePinned(0, pinned);
 }
 
+// Without access a copy between cards works, but goes through host memory.
+TEST(PeerAccessTest, ACopyBetweenCardsIsDirectIfThereIsAWay) {
+  for (const bool has_way : {true, false}) {
+    FakeDriverOptions options;
+    options.cards = 3;
+    options.has_peer_access = has_way;
+    FakeDriver driver(options);
+    const StreamHandle stream = driver.MakeStream(0, "stream");
+    std::vector<void*> on;
+    for (int card = 0; card < options.cards; ++card) on.push_back(driver.Allocate(card, sizeof(float)));
+    const auto copy = [&](int to, int from) {
+      driver.CopyAsync(on[to], on[from], sizeof(float), Driver::Copy::kOnDevice, stream);
+      return driver.control().detours();
+    };
+    EXPECT_EQ(copy(0, 1), 1);
+    driver.EnablePeerAccess(1, 0);
+    EXPECT_EQ(copy(0, 1), has_way ? 1 : 2);
+    EXPECT_EQ(copy(1, 0), has_way ? 1 : 3);
+    EXPECT_EQ(copy(2, 0), has_way ? 2 : 4);
+    EXPECT_EQ(copy(0, 0), has_way ? 2 : 4);
+    driver.DestroyStream(0, stream);
+    for (int card = 0; card < options.cards; ++card) driver.Free(card, on[card]);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::cuda
