@@ -33,10 +33,11 @@ void AbortGuard::Start(int lanes) {
   thread_ = std::thread([this] { Loop(); });
 }
 
-void AbortGuard::Entered(int rank) {
+void AbortGuard::Entered(int rank, Clock::duration limit) {
   MutexLock lock(mu_);
-  calls_[rank] = std::chrono::steady_clock::now() + kNcclCallLimit;
-  if (sleeps_) changed_.NotifyAll();
+  const Call call{Clock::now() + limit, limit};
+  calls_[rank] = call;
+  if (call.until < wakes_) changed_.NotifyAll();
 }
 
 void AbortGuard::Left(int rank) {
@@ -62,20 +63,21 @@ void AbortGuard::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
-int AbortGuard::AwaitStuck() {
+int AbortGuard::AwaitStuck(Clock::duration* limit) {
   MutexLock lock(mu_);
   while (lanes_ > 0 && !armed_) {  // ends: the engine arms it before it is destroyed
     const auto first = std::min_element(calls_.begin(), calls_.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    sleeps_ = first == calls_.end();
-    if (sleeps_) {
+                                        [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
+    wakes_ = first == calls_.end() ? Clock::time_point::max() : first->second.until;
+    if (first == calls_.end()) {
       changed_.Wait(mu_);
-    } else if (first->second <= std::chrono::steady_clock::now()) {
+    } else if (first->second.until <= Clock::now()) {
       const int rank = first->first;
+      *limit = first->second.limit;
       calls_.erase(first);
       return rank;
     } else {
-      const auto until = first->second;
+      const auto until = wakes_;
       changed_.WaitUntil(mu_, until);
     }
   }
@@ -84,7 +86,8 @@ int AbortGuard::AwaitStuck() {
 
 void AbortGuard::Loop() {
   SetThreadName("cohort-nccl-end");
-  for (int rank = AwaitStuck(); rank >= 0; rank = AwaitStuck()) on_stuck_(rank);
+  Clock::duration limit{};
+  for (int rank = AwaitStuck(&limit); rank >= 0; rank = AwaitStuck(&limit)) on_stuck_(rank, limit);
   std::string why;
   {
     MutexLock lock(mu_);

@@ -20,15 +20,18 @@ namespace cohort::collective {
 // End it with Join.
 class AbortGuard {
  public:
-  // `on_stuck` gets the rank of a lane that is in a call for longer. It is called on the guard's thread.
-  explicit AbortGuard(std::function<void(int rank)> on_stuck) : on_stuck_(std::move(on_stuck)) {}
+  // `on_stuck` gets the rank of a lane that is in a call for longer than the limit of the call. It is called on the
+  // guard's thread.
+  using Clock = std::chrono::steady_clock;
+  using OnStuck = std::function<void(int rank, Clock::duration limit)>;
+  explicit AbortGuard(OnStuck on_stuck) : on_stuck_(std::move(on_stuck)) {}
   // Requires: Join has returned, or Start was not called.
   ~AbortGuard() = default;
 
   // Starts the thread. `lanes` is how often Ended will be called.
   void Start(int lanes);
-  // The lane of `rank` begins a call of NCCL, and has come back from it.
-  void Entered(int rank) COHORT_EXCLUDES(mu_);
+  // The lane of `rank` begins a call of NCCL, which should return within the limit, and has come back from it.
+  void Entered(int rank, Clock::duration limit) COHORT_EXCLUDES(mu_);
   void Left(int rank) COHORT_EXCLUDES(mu_);
   // The group has failed with `why`: the time of the aborts begins. Later calls do nothing.
   void Arm(const std::string& why) COHORT_EXCLUDES(mu_);
@@ -43,17 +46,22 @@ class AbortGuard {
   static void ReplaceEndOfProcess(EndProcess end);
 
  private:
+  // A call that a lane is in.
+  struct Call {
+    Clock::time_point until;  // then it takes too long
+    Clock::duration limit;
+  };
   void Loop() COHORT_EXCLUDES(mu_);
   // Waits until the group has failed or all lanes have ended, and returns -1; or until a call takes too long, and
-  // returns its rank.
-  int AwaitStuck() COHORT_EXCLUDES(mu_);
+  // returns its rank and sets `limit`.
+  int AwaitStuck(Clock::duration* limit) COHORT_EXCLUDES(mu_);
 
-  const std::function<void(int rank)> on_stuck_;
+  const OnStuck on_stuck_;
   Mutex mu_;
   CondVar changed_;
-  int lanes_ COHORT_GUARDED_BY(mu_) = 0;                                               // that have not ended
-  std::map<int, std::chrono::steady_clock::time_point> calls_ COHORT_GUARDED_BY(mu_);  // by rank: when it is too long
-  bool sleeps_ COHORT_GUARDED_BY(mu_) = false;  // the thread waits for the first call
+  int lanes_ COHORT_GUARDED_BY(mu_) = 0;              // that have not ended
+  std::map<int, Call> calls_ COHORT_GUARDED_BY(mu_);  // by rank
+  Clock::time_point wakes_ COHORT_GUARDED_BY(mu_);    // when the thread looks again if nothing happens
   bool armed_ COHORT_GUARDED_BY(mu_) = false;
   std::string why_ COHORT_GUARDED_BY(mu_);
   std::thread thread_;

@@ -89,7 +89,8 @@ NcclLaneEvents NcclEngine::EventsOf(int rank) {
           },
           [this, rank](const Status& seen) { return Explain(rank, seen); },
           [this, rank](int64_t turn) { Ask(rank, turn); },
-          [this, rank](bool enters) { enters ? guard_.Entered(rank) : guard_.Left(rank); },
+          [this, rank](std::chrono::steady_clock::duration limit) { guard_.Entered(rank, limit); },
+          [this, rank] { guard_.Left(rank); },
           [this] { guard_.Ended(); }};
 }
 
@@ -269,10 +270,11 @@ void NcclEngine::Ask(int rank, int64_t turn) {
   }
 }
 
-void NcclEngine::OnStuck(int rank) {
-  host_.Fail(Status(Code::kDeadlineExceeded,
-                    StrCat("[collective] ", host_.members().DescribeRank(rank), " is in a call of ",
-                           library_.Describe(), " that has not returned for ", kNcclCallLimit.count(), " s")));
+void NcclEngine::OnStuck(int rank, std::chrono::steady_clock::duration limit) {
+  host_.Fail(Status(
+      Code::kDeadlineExceeded,
+      StrCat("[collective] ", host_.members().DescribeRank(rank), " is in a call of ", library_.Describe(),
+             " that has not returned for ", std::chrono::duration_cast<std::chrono::seconds>(limit).count(), " s")));
 }
 
 void NcclEngine::OnPeerGone() {

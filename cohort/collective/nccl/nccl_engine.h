@@ -16,6 +16,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -75,7 +76,7 @@ class NcclEngine final : public CollectiveEngine {
   void OnReady(CollectiveCall&& call);
   void OnTurnOfPlan(const std::shared_ptr<TurnCall>& call);
   void Ask(int rank, int64_t turn);
-  void OnStuck(int rank);
+  void OnStuck(int rank, std::chrono::steady_clock::duration limit);
   // Fails the group with `seen`, unless it has failed or fails soon for the real reason. Returns why it has failed.
   Status Explain(int rank, const Status& seen);
 
@@ -86,7 +87,7 @@ class NcclEngine final : public CollectiveEngine {
   std::vector<std::unique_ptr<NcclLane>> lanes_;  // of the local ranks
   std::atomic<bool> uses_library_{false};         // set by Connect, with choice_
   NcclChoice choice_;
-  AbortGuard guard_{[this](int rank) { OnStuck(rank); }};
+  AbortGuard guard_{[this](int rank, std::chrono::steady_clock::duration limit) { OnStuck(rank, limit); }};
 
   mutable Mutex endpoints_mu_;
   mutable std::vector<std::string> endpoints_ COHORT_GUARDED_BY(endpoints_mu_);

@@ -24,8 +24,11 @@ constexpr std::chrono::microseconds kLongestLook{5000};
 // Tells the engine that a call of the library is under way.
 class LibraryCallMark {
  public:
-  explicit LibraryCallMark(const NcclLaneEvents& events) : events_(events) { events_.on_call(true); }
-  ~LibraryCallMark() { events_.on_call(false); }
+  explicit LibraryCallMark(const NcclLaneEvents& events, std::chrono::steady_clock::duration limit = kNcclCallLimit)
+      : events_(events) {
+    events_.on_call(limit);
+  }
+  ~LibraryCallMark() { events_.on_return(); }
   LibraryCallMark(const LibraryCallMark&) = delete;
   LibraryCallMark& operator=(const LibraryCallMark&) = delete;
 
@@ -160,11 +163,14 @@ void NcclLane::Loop(CollectiveLibrary* library, const std::string& id) {
 }
 
 void NcclLane::Connect(CollectiveLibrary& library, const std::string& id) {
-  communicator_ = library.Connect(*device_, id, rank_, members_.size(), [shared = shared_] {
-    MutexLock lock(shared->mu);
-    shared->woken = true;
-    shared->changed.NotifyAll();
-  });
+  {
+    const LibraryCallMark in_call(events_, kNcclConnectLimit);  // makes a context of the card, and loads code into it
+    communicator_ = library.Connect(*device_, id, rank_, members_.size(), [shared = shared_] {
+      MutexLock lock(shared->mu);
+      shared->woken = true;
+      shared->changed.NotifyAll();
+    });
+  }
   AwaitIdle(kNcclConnectLimit, nullptr, [&] {
     return Status(Code::kDeadlineExceeded,
                   StrCat("[collective] expected that ", library.Describe(), " connects ", members_.DescribeRank(rank_),
@@ -271,7 +277,11 @@ void NcclLane::AwaitIdle(Clock::duration limit, const std::function<void()>& ask
   const auto begin = Clock::now();
   auto pause = kFirstLook;
   bool asked = ask == nullptr;
-  while (!communicator_->IsIdle()) {
+  const auto is_idle = [this] {
+    const LibraryCallMark in_call(events_);
+    return communicator_->IsIdle();
+  };
+  while (!is_idle()) {
     if (communicator_->is_on_device()) SetStage(NcclStage::kOnDevice);
     const auto now = Clock::now();
     if (now >= begin + limit) late().ThrowIfError();

@@ -40,8 +40,10 @@ struct NcclLaneEvents {
   std::function<Status(const Status&)> explain;
   // Asks all other members how far they are with a turn. Their answers come by OnAnswer.
   std::function<void(int64_t turn)> ask;
-  // The thread begins a call of the library (true), or has come back from it.
-  std::function<void(bool)> on_call;
+  // The thread begins a call of the library, which should return within the limit.
+  std::function<void(std::chrono::steady_clock::duration limit)> on_call;
+  // The thread has come back from the call.
+  std::function<void()> on_return;
   // The lane has aborted its communicator, and ends.
   std::function<void()> on_end;
 };
