@@ -85,6 +85,7 @@ TEST_F(GpuWorkerTest, OnlyTouchedRowsTravel) {
   const int64_t to_host = counts_.bytes_to_host();
   const int64_t from_host = counts_.bytes_from_host();
   const int64_t between = counts_.copies_between_kernels();
+  const int64_t pageable = counts_.pageable_copies();
   const int64_t launches = counts_.launches();
   const int64_t network = BytesOverTheNetwork();
   for (int step = 1; step < kSteps; ++step) model.Step(session, step);
@@ -97,6 +98,7 @@ TEST_F(GpuWorkerTest, OnlyTouchedRowsTravel) {
   EXPECT_GE(counts_.bytes_to_host() - to_host, steps * (rows + dense));
   EXPECT_LE(counts_.bytes_to_host() - to_host, steps * (2 * (rows + dense)));
   EXPECT_EQ(counts_.copies_between_kernels(), between) << "copies have streams of their own";
+  EXPECT_EQ(counts_.pageable_copies(), pageable) << "what is received and sent goes through pinned memory";
   EXPECT_GT(counts_.launches(), launches) << "the worker computes on its GPU";
   const int64_t whole_table = kRows * kColumns * static_cast<int64_t>(sizeof(float));
   EXPECT_LT(BytesOverTheNetwork() - network, whole_table / 4) << "in all steps, with messages and heartbeats";
@@ -212,10 +214,11 @@ TEST_F(GpuClosuresTest, FitOnParameterServersComputesOnTheGpusOfWorkers) {
   options.config.device_count["GPU"] = 1;
   distribute::LocalCluster cluster({.workers = 2, .ps = 1, .server = options});
   ::testing::internal::CaptureStderr();
-  const int64_t launches = counts_.launches();
+  const int64_t launches = counts_.launches(), pageable = counts_.pageable_copies();
   const Floats got = Fit(distribute::ParameterServerStrategy(*cluster.resolver(), nullptr, {.server = Server()}));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_GT(counts_.launches(), launches);
+  EXPECT_EQ(counts_.pageable_copies(), pageable);
   EXPECT_THAT(log, ::testing::HasSubstr("Number of GPUs on workers: 1\n"));
   // The numbers of two asynchronous workers depend on who comes first.
   EXPECT_EQ(got.size(), size_t{2 + 2 * 8 + 8 + 8 + 1});

@@ -80,7 +80,9 @@ TEST_F(CudaSessionTest, PinnedMemoryThatIsNotThereIsDoneWithout) {
   Session session(g, "", Config());
   control().FailPinnedAllocation(1);
   const Tensor value = Tensor::Zeros(DType::kFloat32, Shape{123456});
+  const int64_t pageable = counts_->pageable_copies();
   EXPECT_EQ(session.Run({{x, value}}, {y})[0].shape(), value.shape());
+  EXPECT_EQ(counts_->pageable_copies(), pageable + 1);
 }
 
 TEST_F(CudaSessionTest, ADeviceThatDoesNotExistIsAnErrorThatListsTheDevices) {

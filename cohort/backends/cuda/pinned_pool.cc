@@ -64,7 +64,7 @@ void* PinnedPool::Take(int card, size_t bytes, size_t* capacity) {
     blocks.pop_back();
     return data;
   }
-  if (*capacity > kMostBytes - std::min(kMostBytes, bytes_)) return nullptr;
+  if (*capacity > most_bytes_ - std::min(most_bytes_, bytes_)) return nullptr;
   void* data = driver_.AllocatePinned(card, *capacity);
   if (data == nullptr) return nullptr;
   blocks_[data] = {*capacity, card};

@@ -348,6 +348,35 @@ TEST_F(NcclEngineTest, FloatingPointMaximaGoThroughHostMemory) {
   EXPECT_EQ(nccl_.collectives(), before);
 }
 
+// The same of a graph, whose tensors are on the card: each copy is between the card and pinned memory.
+TEST_F(NcclEngineTest, OpsOfAGraphOnOneCardGoThroughPinnedMemory) {
+  const cuda::FakeControl& control = cuda::RegisterFakeCuda().control();
+  TestCluster cluster({"in_process", 2, 1, Algorithm::kAuto, 0, "GPU"});
+  Graph graph;
+  ops::CollectiveKeys keys;
+  keys.members = {"/job:worker/task:0/device:GPU:0", "/job:worker/task:1/device:GPU:0"};
+  keys.instance_key = ops::NextInstanceKey(graph);
+  std::vector<Node*> updates;
+  std::vector<Output> reads;
+  for (const std::string& member : keys.members) {
+    const DeviceScope scope(graph, member);
+    const ops::Variable w(graph, Tensor::Zeros(DType::kFloat32, {1000}), {.name = StrCat("w", reads.size())});
+    updates.push_back(w.AssignAdd(ops::CollectiveReduce(w + 1.0f, keys)));
+    reads.push_back(w);
+  }
+  Session session(graph, cluster.server(0).Target());
+  session.Run(ops::GlobalVariablesInitializer(graph));
+  const int64_t collectives = nccl_.collectives(), pageable = control.pageable_copies();
+  const int64_t to_host = control.bytes_to_host(), from_host = control.bytes_from_host();
+  session.Run({}, {}, updates);
+  EXPECT_EQ(nccl_.collectives(), collectives);
+  constexpr int64_t kBytes = 2 * 1000 * sizeof(float);
+  EXPECT_GE(control.bytes_to_host(), to_host + kBytes);
+  EXPECT_GE(control.bytes_from_host(), from_host + kBytes);
+  EXPECT_EQ(control.pageable_copies(), pageable);
+  for (const Tensor& value : session.Run({}, reads)) EXPECT_EQ(value.ToVector<float>(), std::vector<float>(1000, 2));
+}
+
 // Ops of a graph: the tensors stay on the devices.
 TEST_F(NcclEngineTest, OpsOfAGraphUseIt) {
   cuda::FakeDriver& driver = cuda::RegisterFakeCuda();

@@ -1,5 +1,7 @@
 #include "cohort/backends/cuda/fake/counted_driver.h"
 
+#include <iterator>
+
 namespace cohort::cuda {
 
 void CountedDriver::DestroyStream(int card, StreamHandle stream) {
@@ -10,10 +12,29 @@ void CountedDriver::DestroyStream(int card, StreamHandle stream) {
   driver_.DestroyStream(card, stream);
 }
 
+void* CountedDriver::AllocatePinned(int card, size_t bytes) {
+  void* const data = driver_.AllocatePinned(card, bytes);
+  MutexLock lock(mu_);
+  if (data != nullptr) pinned_[data] = bytes;
+  return data;
+}
+
+void CountedDriver::FreePinned(int card, void* data) {
+  {
+    MutexLock lock(mu_);
+    pinned_.erase(data);
+  }
+  driver_.FreePinned(card, data);
+}
+
 void CountedDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direction, StreamHandle stream) {
   driver_.CopyAsync(to, from, bytes, direction, stream);
+  const auto* host = static_cast<const char*>(direction == Copy::kToHost ? to : from);
   MutexLock lock(mu_);
-  counts_.CountCopy(direction, bytes, with_kernels_.count(stream.native) > 0);
+  const auto after = pinned_.upper_bound(host);
+  const bool is_pinned = after != pinned_.begin() &&
+                         host + bytes <= static_cast<const char*>(std::prev(after)->first) + std::prev(after)->second;
+  counts_.CountCopy(direction, bytes, with_kernels_.count(stream.native) > 0, is_pinned);
 }
 
 void CountedDriver::Launch(const KernelCode& code, const LaunchSize& size, const void* argument, size_t bytes,

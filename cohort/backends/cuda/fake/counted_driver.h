@@ -1,6 +1,7 @@
 // CountedDriver: the driver of the machine's cards, with counts of what it is asked. For tests that run on a card.
 #pragma once
 
+#include <map>
 #include <set>
 
 #include "cohort/backends/cuda/driver.h"
@@ -19,8 +20,8 @@ class CountedDriver final : public Driver {
   size_t FreeBytes(int card) override { return driver_.FreeBytes(card); }
   void* Allocate(int card, size_t bytes) override { return driver_.Allocate(card, bytes); }
   void Free(int card, void* data) override { driver_.Free(card, data); }
-  void* AllocatePinned(int card, size_t bytes) override { return driver_.AllocatePinned(card, bytes); }
-  void FreePinned(int card, void* data) override { driver_.FreePinned(card, data); }
+  void* AllocatePinned(int card, size_t bytes) override;
+  void FreePinned(int card, void* data) override;
   StreamHandle MakeStream(int card, const std::string& name) override { return driver_.MakeStream(card, name); }
   void DestroyStream(int card, StreamHandle stream) override;
   EventHandle MakeEvent(int card, EventUse use) override { return driver_.MakeEvent(card, use); }
@@ -53,7 +54,8 @@ class CountedDriver final : public Driver {
   Driver& driver_;
   DriverCounts& counts_;
   Mutex mu_;
-  std::set<void*> with_kernels_ COHORT_GUARDED_BY(mu_);  // streams
+  std::set<void*> with_kernels_ COHORT_GUARDED_BY(mu_);          // streams
+  std::map<const void*, size_t> pinned_ COHORT_GUARDED_BY(mu_);  // sizes by address
 };
 
 }  // namespace cohort::cuda

@@ -15,10 +15,11 @@ void DriverCounts::CountLaunch(const KernelCode& code) {
   ++launches_by_name_[code.name];
 }
 
-void DriverCounts::CountCopy(Driver::Copy direction, size_t bytes, bool stream_has_kernels) {
+void DriverCounts::CountCopy(Driver::Copy direction, size_t bytes, bool stream_has_kernels, bool host_side_is_pinned) {
   if (direction == Driver::Copy::kOnDevice) return;
   (direction == Driver::Copy::kToHost ? bytes_to_host_ : bytes_from_host_) += static_cast<int64_t>(bytes);
   if (stream_has_kernels) ++copies_between_kernels_;
+  if (bytes > 0 && !host_side_is_pinned) ++pageable_copies_;
 }
 
 }  // namespace cohort::cuda

@@ -25,11 +25,13 @@ class DriverCounts {
   int64_t bytes_to_host() const { return bytes_to_host_; }
   int64_t bytes_from_host() const { return bytes_from_host_; }
   int64_t copies_between_kernels() const { return copies_between_kernels_; }
+  // Returns how many copies to and from the host had memory of the host that is not pinned: they wait for the card.
+  int64_t pageable_copies() const { return pageable_copies_; }
 
   // For the driver.
   void CountLaunch(const KernelCode& code);
   void CountGraphLaunch() { ++graph_launches_; }
-  void CountCopy(Driver::Copy direction, size_t bytes, bool stream_has_kernels);
+  void CountCopy(Driver::Copy direction, size_t bytes, bool stream_has_kernels, bool host_side_is_pinned);
 
  private:
   std::atomic<int64_t> launches_{0};
@@ -37,6 +39,7 @@ class DriverCounts {
   std::atomic<int64_t> bytes_to_host_{0};
   std::atomic<int64_t> bytes_from_host_{0};
   std::atomic<int64_t> copies_between_kernels_{0};
+  std::atomic<int64_t> pageable_copies_{0};
   mutable Mutex mu_;
   std::map<std::string, int64_t> launches_by_name_ COHORT_GUARDED_BY(mu_);
 };

@@ -461,7 +461,7 @@ void FakeDriver::CopyAsync(void* to, const void* from, size_t bytes, Copy direct
   CheckCard(queue->card());
   RefuseIfWanted(*queue);
   if (bytes > 0) CheckSides(to, from, bytes, direction, queue->capturing());
-  control_.CountCopy(direction, bytes, queue->has_kernels());
+  control_.CountCopy(direction, bytes, queue->has_kernels(), IsPinned(direction == Copy::kToHost ? to : from, bytes));
   if (bytes == 0) return;
   if (direction == Copy::kOnDevice) control_.CountDetour(to, from, bytes);
   queue->Add([=, this] {

@@ -113,6 +113,23 @@ TEST_F(RecordingTest, AfterManyShapesOneThatComesOftenIsRecorded) {
   for (const int64_t expected : {0, 0, 0, 0, 1, 1}) EXPECT_EQ(graphs(rows), expected);
 }
 
+// Steps that are launched, recorded and replayed, initial values, fetches and reads: none of these copies waits for the
+// card, because the host's side of each is pinned.
+TEST_F(RecordingTest, FeedsAndFetchesGoThroughPinnedMemory) {
+  const int64_t pageable = counts_->pageable_copies(), to_host = counts_->bytes_to_host();
+  const int64_t from_host = counts_->bytes_from_host();
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Network network(Rule::kAdam, Config());
+    network.Initialize();
+    for (int i = 0; i < 5; ++i) network.Train(100, i);
+    network.Values();
+  }
+  EXPECT_GT(counts_->bytes_to_host(), to_host);
+  EXPECT_GT(counts_->bytes_from_host(), from_host);
+  EXPECT_EQ(counts_->pageable_copies(), pageable);
+}
+
 TEST_F(RecordingTest, FetchedValuesStayAsTheyWere) {
   Network network(Rule::kDescent, Config());
   network.Initialize();
