@@ -75,13 +75,22 @@ std::string VariableOr(const char* name, const char* otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
+// Returns whether the variable is 1, or `otherwise` if it is not set or empty. Throws InvalidArgumentError if it has
+// another value.
+bool FlagOr(const char* name, bool otherwise) {
+  const std::string value = VariableOr(name, "");
+  if (value == "0" || value == "1") return value == "1";
+  if (value.empty()) return otherwise;
+  throw InvalidArgumentError(StrCat("[config] expected 1 or 0 in ", name, "; got '", value, "'"));
+}
+
 std::atomic<bool>& StepRecording() {
-  static std::atomic<bool> enabled{VariableOr("COHORT_RECORD_STEPS", "1") != "0"};
+  static std::atomic<bool> enabled{FlagOr("COHORT_RECORD_STEPS", true)};
   return enabled;
 }
 
 std::atomic<bool>& Autotune() {
-  static std::atomic<bool> enabled{VariableOr("COHORT_AUTOTUNE", "0") == "1"};
+  static std::atomic<bool> enabled{FlagOr("COHORT_AUTOTUNE", false)};
   return enabled;
 }
 

@@ -105,8 +105,8 @@ COHORT_EXPORT bool TensorFloat32ExecutionEnabled();
 
 // Says whether devices that can record steps do so (on a GPU as CUDA graphs): a step that is run again with feeds of
 // the same shapes is then enqueued with one call instead of one for each kernel. The results are the same bits. It is
-// enabled at the start, unless the environment variable COHORT_RECORD_STEPS is 0. It may be called at any time: the
-// call is for steps that begin later. Thread-safe.
+// enabled at the start, unless the environment variable COHORT_RECORD_STEPS is 0; another value than 0 and 1 is an
+// error of the first step. It may be called at any time: the call is for steps that begin later. Thread-safe.
 COHORT_EXPORT void EnableStepRecording(bool enabled);
 COHORT_EXPORT bool StepRecordingEnabled();
 
@@ -114,7 +114,7 @@ COHORT_EXPORT bool StepRecordingEnabled();
 // the choice comes from tables and from the libraries' guesses, so that equal programs give the same bits. If it is
 // enabled, the candidates for each new product or convolution are run and timed when it is first used, and the process
 // keeps the fastest; another process may choose another one. It is disabled at the start, unless the environment
-// variable COHORT_AUTOTUNE is 1. It may be called at any time: what has been chosen already stays. Thread-safe.
+// variable COHORT_AUTOTUNE is 1 (not 0). It may be called at any time: what has been chosen already stays. Thread-safe.
 COHORT_EXPORT void EnableAutotune(bool enabled);
 COHORT_EXPORT bool AutotuneEnabled();
 // Sets the file with a table of algorithms, which is asked before anything is timed or guessed. If autotune is enabled,

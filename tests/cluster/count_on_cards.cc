@@ -4,12 +4,15 @@
 //   count_on_cards FOLDER [BEFORE LATER]
 //
 // It sets CUDA_VISIBLE_DEVICES to BEFORE before it uses devices for the first time, and then to LATER. It prints how
-// many GPUs it has after each.
+// many GPUs it has after each. What it adds is a product. With fake cards it prints at the end which algorithm of the
+// library was used last, and whether steps were recorded.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "cohort/backends/cuda/fake/fake_blas.h"
+#include "cohort/backends/cuda/fake/fake_driver.h"
 #include "cohort/cohort.h"
 
 namespace {
@@ -21,7 +24,8 @@ void Count(const std::string& folder) {
   constexpr int kBetweenSaves = 10;
   Graph graph;
   const ops::Variable count(graph, Tensor::Scalar(0.0f), {.name = "count"});
-  Node* const add = count.AssignAdd(ops::Const(graph, 1.0f));
+  const ops::Variable one(graph, Tensor::FromValues<float>({1}, Shape{1, 1}), {.name = "one"});
+  Node* const add = count.AssignAdd(ops::Reshape(ops::MatMul(one.value(), one.value()), {}));
   Node* const init = ops::GlobalVariablesInitializer(graph);
   Saver saver(graph);
   Session session(graph);
@@ -34,6 +38,11 @@ void Count(const std::string& folder) {
     saver.Save(session, folder + "/count", static_cast<int64_t>(value()));
   }
   std::printf("counted to %g\n", static_cast<double>(value()));
+  if (auto* driver = static_cast<cuda::FakeDriver*>(cuda::FindDriver())) {
+    const uint64_t algorithm = static_cast<cuda::FakeBlas&>(cuda::FindBlas()).algorithms().last();
+    std::printf("algorithm %d, %s\n", static_cast<int>(algorithm),
+                driver->control().graph_launches() > 0 ? "recorded" : "launched");
+  }
 }
 
 }  // namespace

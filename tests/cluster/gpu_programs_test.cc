@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -357,7 +358,7 @@ TEST_F(CountOnCardsTest, WithAWrongVariableTheLogSaysWhyItWorksOnTheCpu) {
 
 TEST_F(CountOnCardsTest, TheVariableThatTheProgramSetsBeforeItUsesDevicesCounts) {
   Run({"CUDA_VISIBLE_DEVICES=0,1"}, 0, {"1", "0,1"});
-  EXPECT_EQ(out_, "'1': 1 GPUs\n'0,1': 1 GPUs\nbegins at 0\ncounted to 40\n");
+  EXPECT_EQ(out_, "'1': 1 GPUs\n'0,1': 1 GPUs\nbegins at 0\ncounted to 40\nalgorithm 1, recorded\n");
   EXPECT_THAT(err_, HasSubstr("Created device /device:GPU:0"));
 }
 
@@ -379,6 +380,49 @@ TEST_F(CountOnCardsTest, AfterAWrongAddressTheNextProcessGoesOnFromTheCheckpoint
     Run({next});
     EXPECT_THAT(out_, AllOf(HasSubstr("0\ncounted to 40\n"), Not(HasSubstr("begins at 0\n"))));
   }
+}
+
+// What the environment says about recorded steps and algorithms.
+class SettingsOfTheEnvironmentTest : public CountOnCardsTest {
+ protected:
+  // Counts from 0, and returns the last line.
+  std::string Count(const Words& variables) {
+    std::filesystem::remove_all(folder_.path());
+    Run(variables);
+    EXPECT_THAT(out_, HasSubstr("begins at 0\n"));
+    return Lines(out_).back();
+  }
+};
+
+TEST_F(SettingsOfTheEnvironmentTest, StepsAreRecordedUnlessTheVariableIs0) {
+  EXPECT_EQ(Count({}), "algorithm 1, recorded");
+  EXPECT_EQ(Count({"COHORT_RECORD_STEPS=1"}), "algorithm 1, recorded");
+  EXPECT_EQ(Count({"COHORT_RECORD_STEPS=0"}), "algorithm 1, launched");
+}
+
+// The second of the three algorithms is the fastest. Who reads the table takes it without a measurement.
+TEST_F(SettingsOfTheEnvironmentTest, AutotuneWritesTheTableThatLaterProcessesRead) {
+  const TempFolder tables;
+  const std::string table = tables / "table.txt";
+  EXPECT_EQ(Count({"COHORT_AUTOTUNE=1"}), "algorithm 2, recorded");
+  EXPECT_EQ(Count({"COHORT_AUTOTUNE=0"}), "algorithm 1, recorded");
+  EXPECT_EQ(Count({"COHORT_AUTOTUNE=1", "COHORT_AUTOTUNE_TABLE=" + table}), "algorithm 2, recorded");
+  EXPECT_THAT(FileText(table), HasSubstr("Fake Card | "));
+  EXPECT_EQ(Count({"COHORT_AUTOTUNE_TABLE=" + table}), "algorithm 2, recorded");
+}
+
+TEST_F(SettingsOfTheEnvironmentTest, WrongValuesAreNamed) {
+  for (const std::string name : {"COHORT_RECORD_STEPS", "COHORT_AUTOTUNE"}) {
+    Run({name + "=yes"}, 1);
+    EXPECT_THAT(err_, HasSubstr("expected 1 or 0 in " + name + "; got 'yes'"));
+  }
+  const TempFolder tables;
+  const std::string missing = tables / "missing.txt", wrong = tables / "wrong.txt";
+  Run({"COHORT_AUTOTUNE_TABLE=" + missing}, 1);
+  EXPECT_THAT(err_, HasSubstr(missing));
+  std::ofstream(wrong) << "no table\n";
+  Run({"COHORT_AUTOTUNE_TABLE=" + wrong}, 1);
+  EXPECT_THAT(err_, AllOf(HasSubstr(wrong + ":1"), HasSubstr("cohort algorithms 1")));
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ struct StepRecordings::Entry {
 std::unique_ptr<StepRecordings> StepRecordings::For(const Plan& plan) {
   StepRecorder* const recorder = plan.device.step_recorder();
   if (recorder == nullptr) return nullptr;
+  (void)config::StepRecordingEnabled();  // a wrong value in the environment is an error here, and not inside of a step
   return std::make_unique<StepRecordings>(plan, *recorder);
 }
 
