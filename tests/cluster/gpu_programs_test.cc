@@ -425,5 +425,45 @@ TEST_F(SettingsOfTheEnvironmentTest, WrongValuesAreNamed) {
   EXPECT_THAT(err_, AllOf(HasSubstr(wrong + ":1"), HasSubstr("cohort algorithms 1")));
 }
 
+// A program that says how much memory its GPUs may use, and fills them. Each of its two fake cards has 2048 MB.
+class FillCardsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { COHORT_NEEDS_FAKE("the program has fake cards"); }
+  void Run(const Words& flags) {
+    const auto run = Start({FILL_CARDS}, flags, 2);
+    EXPECT_EQ(run->Wait(), 0) << run->out() << run->err();
+    lines_ = Lines(run->out());
+    err_ = run->err();
+  }
+  Words lines_;
+  std::string err_;
+};
+
+TEST_F(FillCardsTest, LogicalGpusOfACardHaveTheirLimits) {
+  Run({"64,96", "1", "0:40", "0:80", "1:80", "2:100"});
+  ASSERT_EQ(lines_.size(), 8u);
+  EXPECT_EQ(lines_[0], "40 MB of GPU:0: filled");
+  EXPECT_THAT(lines_[2],
+              AllOf(HasSubstr("80 MB of GPU:0: [cuda memory] expected 80 MB (83886080 bytes) more memory on GPU:0"),
+                    HasSubstr("of its limit of 64 MB")));
+  EXPECT_EQ(lines_[4], "80 MB of GPU:1: filled");
+  EXPECT_EQ(lines_[6], "100 MB of GPU:2: filled");
+  const std::string on_card = " MB memory -> physical GPU (device: ";
+  EXPECT_THAT(err_, AllOf(HasSubstr("Created device /device:GPU:0 with 64" + on_card +
+                                    "0, name: Fake Card, pci bus id: 0000:01:00.0, compute capability: 9.0)"),
+                          HasSubstr("Created device /device:GPU:1 with 96" + on_card + "0, "),
+                          HasSubstr("Created device /device:GPU:2 with 1792" + on_card +
+                                    "1, name: Fake Card, pci bus id: 0000:02:00.0, compute capability: 9.0)")));
+}
+
+TEST_F(FillCardsTest, WithoutMemoryGrowthADeviceTakesAllAtOnce) {
+  Run({"50", "0", "0:1"});
+  EXPECT_EQ(lines_, (Words{"1 MB of GPU:0: filled", "1998 MB are left"}));
+  Run({"50", "1", "0:1"});
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_EQ(lines_[0], "1 MB of GPU:0: filled");
+  EXPECT_GT(std::stoi(lines_[1]), 1998);
+}
+
 }  // namespace
 }  // namespace cohort::testing
