@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/collective/testing/in_graph.h"
@@ -143,30 +144,57 @@ TEST_F(SharedDevices, AnErrorOfOneDeviceKeepsTheUpdatesOfAll) {
     EXPECT_EQ(value.ToVector<float>(), (std::vector<float>{-15, -14}));
 }
 
+// Steps with an all-reduce of `count` elements by one member on each of `devices` devices.
+class StepsWithAnAllReduce {
+ public:
+  StepsWithAnAllReduce(int devices, int64_t count) : count_(static_cast<size_t>(count)) {
+    ops::CollectiveKeys keys;
+    for (int rank = 0; rank < devices; ++rank) keys.members.push_back(StrCat("/device:GPU:", rank));
+    keys.instance_key = ops::NextInstanceKey(graph_);
+    for (int rank = 0; rank < devices; ++rank) {
+      const DeviceScope scope(graph_, keys.members[static_cast<size_t>(rank)]);
+      const ops::Variable w(graph_, Tensor::Zeros(DType::kFloat32, {count}), {.name = StrCat("w", rank)});
+      updates_.push_back(w.AssignAdd(ops::CollectiveReduce(w + 1.0f, keys)));
+      reads_.push_back(w);
+    }
+    SessionConfig config;
+    config.device_count["GPU"] = devices;
+    session_ = std::make_unique<Session>(graph_, "", config);
+    session_->Run(ops::GlobalVariablesInitializer(graph_));
+  }
+  void Step() { session_->Run({}, {}, updates_); }
+  void ExpectValues(float expected) {
+    for (const Tensor& value : session_->Run({}, reads_)) {
+      EXPECT_EQ(value.ToVector<float>(), std::vector<float>(count_, expected));
+    }
+  }
+
+ private:
+  const size_t count_;
+  Graph graph_;
+  std::vector<Output> reads_;
+  std::vector<Node*> updates_;
+  std::unique_ptr<Session> session_;
+};
+
 TEST_F(SharedDevices, AStepWithAnAllReduceCopiesNothingToTheHost) {
-  Graph graph;
-  ops::CollectiveKeys keys;
-  for (int rank = 0; rank < kDevices; ++rank) keys.members.push_back(StrCat("/device:GPU:", rank));
-  keys.instance_key = ops::NextInstanceKey(graph);
-  std::vector<Output> reads;
-  std::vector<Node*> updates;
-  for (int rank = 0; rank < kDevices; ++rank) {
-    const DeviceScope scope(graph, keys.members[static_cast<size_t>(rank)]);
-    const ops::Variable w(graph, Tensor::Zeros(DType::kFloat32, {1000}), {.name = StrCat("w", rank)});
-    updates.push_back(w.AssignAdd(ops::CollectiveReduce(w + 1.0f, keys)));
-    reads.push_back(w);
-  }
-  SessionConfig config;
-  config.device_count["GPU"] = kDevices;
-  Session session(graph, "", config);
-  session.Run(ops::GlobalVariablesInitializer(graph));
-  session.Run({}, {}, updates);
+  StepsWithAnAllReduce steps(kDevices, 1000);
+  steps.Step();
   const int64_t before = counts_->bytes_to_host();
-  session.Run({}, {}, updates);
+  steps.Step();
   EXPECT_EQ(counts_->bytes_to_host(), before);
-  for (const Tensor& value : session.Run({}, reads)) {
-    EXPECT_EQ(value.ToVector<float>(), std::vector<float>(1000, 3 + 3 * 4));
-  }
+  steps.ExpectValues(3 + 3 * 4);
+}
+
+// One kernel has places for 64 buffers.
+TEST_F(SharedDevices, MoreThan64DevicesReduceThroughPinnedMemoryOfTheHost) {
+  constexpr int kMany = 65, kCount = 10;
+  StepsWithAnAllReduce steps(kMany, kCount);
+  const int64_t to_host = counts_->bytes_to_host(), pageable = counts_->pageable_copies();
+  steps.Step();
+  EXPECT_EQ(counts_->bytes_to_host(), to_host + kMany * kCount * static_cast<int64_t>(sizeof(float)));
+  EXPECT_EQ(counts_->pageable_copies(), pageable);
+  steps.ExpectValues(kMany);
 }
 
 }  // namespace
