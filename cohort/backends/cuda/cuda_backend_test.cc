@@ -110,6 +110,17 @@ TEST(ListCardsTest, LeavesOutCardsForWhichTheProgramHasNoCode) {
   EXPECT_EQ(static_cast<CudaDevice&>(*devices[1]).card(), 2);
 }
 
+TEST(ListCardsTest, ABuildWithoutCudaSaysSo) {
+  if (LookForDriverOfMachine() != DriverSigns::kNotBuilt) GTEST_SKIP() << "this build has CUDA";
+  Driver* const before = FindDriver();
+  InstallDriver(nullptr);
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(ListCards().empty());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("no GPU is used, and all work is done on the CPU: this build has no CUDA"));
+  InstallDriver(before);
+}
+
 // A parameter server makes devices for all cards, although its graphs run on the CPU.
 TEST(MakeDevicesTest, UsesNoCardBeforeTheFirstUseOfItsDevice) {
   COHORT_NEEDS_FAKE("the test has cards of its own");
