@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/fake/needs_fake.h"
+#include "cohort/cluster/port_reservation.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "tests/cluster/example_output.h"
 #include "tests/cluster/guide_fixture.h"
@@ -321,6 +323,28 @@ TEST(FashionMnistOnGpusTest, AWorkerAloneMirrorsOnAllGpus) {
   NEEDS_CARDS(2u);
   EXPECT_THAT(RunFashionMnist({"--strategy=multi_worker"}, 2),
               HasSubstr("MultiWorkerMirroredStrategy: " + BothGpus(2) + "\n"));
+}
+
+// Two processes on one card reduce through pinned memory. Almost all of a short step is spent in a collective.
+TEST(FashionMnistOnGpusTest, AWorkerThatIsKilledInACollectiveIsNamedByTheOneOnTheSameCard) {
+  NEEDS_CARDS(1u);
+  const PortReservation ports[2];
+  std::unique_ptr<LaunchedProgram> workers[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::string config = "TF_CONFIG={\"cluster\": {\"worker\": [\"" + ports[0].Address() + "\", \"" +
+                               ports[1].Address() +
+                               "\"]}, \"task\": {\"type\": \"worker\", \"index\": " + std::to_string(i) + "}}";
+    workers[i] = Start({config, Program("fashion_mnist")},
+                       {"--strategy=multi_worker", "--epochs=1000000", "--max_images=2", "--batch_size=2",
+                        "--threads=1", "--verbose=2"},
+                       1);
+  }
+  ASSERT_TRUE(workers[0]->WaitForText("Epoch 2/")) << workers[0]->err() << workers[1]->err();
+  EXPECT_THAT(workers[0]->err(), AllOf(HasSubstr("Created device /device:GPU:0"), HasSubstr("which NCCL refuses")));
+  workers[1]->Signal(SIGKILL);
+  EXPECT_EQ(workers[1]->Wait(), 128 + SIGKILL);
+  EXPECT_EQ(workers[0]->Wait(), 1) << workers[0]->out();
+  EXPECT_THAT(workers[0]->err(), HasSubstr("/job:worker/replica:0/task:1"));
 }
 
 TEST(FashionMnistOnGpusTest, WithoutCardsItTrainsOnTheCpu) {
