@@ -31,8 +31,8 @@ class Card {
         event_(driver.MakeEvent(kCard, cuda::EventUse::kOrder)) {}
   ~Card() {
     for (void* data : buffers_) driver_.Free(kCard, data);
-    driver_.DestroyEvent(kCard, event_);
-    driver_.DestroyStream(kCard, stream_);
+    driver_.Destroy(kCard, event_);
+    driver_.Destroy(kCard, stream_);
   }
   Card(const Card&) = delete;
   Card& operator=(const Card&) = delete;

@@ -168,7 +168,7 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
   void Destroy(EventHandle event) {
     if (IsForkedFromUser()) return;
     try {
-      driver_.DestroyEvent(card_, event);
+      driver_.Destroy(card_, event);
     } catch (const Error&) {
       // The card has failed. The process keeps the event.
     }
@@ -317,7 +317,7 @@ CudaStream::~CudaStream() {
   state_->Stop();
   if (IsForkedFromUser()) return;
   try {
-    driver_.DestroyStream(card_, {native_, card_});
+    driver_.Destroy(card_, StreamHandle{native_, card_});
   } catch (const Error&) {
     // The card has failed. The process keeps the stream.
   }
@@ -332,7 +332,7 @@ StreamHandle CudaStream::handle() const {
     try {
       state_->MakeReserve();
     } catch (...) {
-      driver_.DestroyStream(card_, made);
+      driver_.Destroy(card_, made);
       throw;
     }
     native_ = made.native;

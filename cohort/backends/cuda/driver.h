@@ -90,9 +90,9 @@ class Driver : public CardClock {
 
   // Makes a stream that does not wait for the default stream.
   virtual StreamHandle MakeStream(int card, const std::string& name) = 0;
-  virtual void DestroyStream(int card, StreamHandle stream) = 0;
+  virtual void Destroy(int card, StreamHandle stream) = 0;
   virtual EventHandle MakeEvent(int card, EventUse use) = 0;
-  virtual void DestroyEvent(int card, EventHandle event) = 0;
+  virtual void Destroy(int card, EventHandle event) = 0;
   virtual void Record(EventHandle event, StreamHandle stream) = 0;
   virtual void Wait(StreamHandle stream, EventHandle event) = 0;
   // Sets `reached` to whether all work before the last Record of the event has run. Returns the card's error if it has
@@ -127,7 +127,7 @@ class Driver : public CardClock {
   // Ends a capture whose work is not wanted, and makes no graph. Returns whether all calls could be recorded.
   virtual bool DropCapture(StreamHandle stream) = 0;
   virtual void LaunchGraph(GraphHandle graph, StreamHandle stream) = 0;
-  virtual void DestroyGraph(GraphHandle graph) = 0;
+  virtual void Destroy(GraphHandle graph) = 0;
 };
 
 // Returns the driver of this process, or null if there is none: a build without CUDA, a machine without a driver, or a

@@ -131,7 +131,7 @@ TEST_F(ErrorWordsTest, ACardThatFailsBehindACheckFailsAllLaterEvents) {
   } catch (const InternalError&) {
     // The work of the check was the next one, and has failed already.
   }
-  driver_.DestroyEvent(0, event);
+  driver_.Destroy(0, event);
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(MessageOf<InternalError>([&] { device_->Synchronize(); }), HasSubstr("illegal memory access"));
   }

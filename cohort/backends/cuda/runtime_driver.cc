@@ -84,7 +84,7 @@ class RuntimeDriver final : public Driver {
     Check("cudaStreamCreateWithFlags", card, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return {stream, card};
   }
-  void DestroyStream(int card, StreamHandle stream) override {
+  void Destroy(int card, StreamHandle stream) override {
     Use(card);
     Check("cudaStreamDestroy", card, cudaStreamDestroy(Native(stream)));
   }
@@ -95,7 +95,7 @@ class RuntimeDriver final : public Driver {
     Check("cudaEventCreateWithFlags", card, cudaEventCreateWithFlags(&event, flags));
     return {event, card};
   }
-  void DestroyEvent(int card, EventHandle event) override {
+  void Destroy(int card, EventHandle event) override {
     Use(card);
     Check("cudaEventDestroy", card, cudaEventDestroy(Native(event)));
   }
@@ -216,7 +216,7 @@ class RuntimeDriver final : public Driver {
     Use(stream.card);
     Check("cudaGraphLaunch", stream.card, cudaGraphLaunch(Native(graph), Native(stream)));
   }
-  void DestroyGraph(GraphHandle graph) override {
+  void Destroy(GraphHandle graph) override {
     Use(graph.card);
     Check("cudaGraphExecDestroy", graph.card, cudaGraphExecDestroy(Native(graph)));
   }

@@ -4,12 +4,12 @@
 
 namespace cohort::cuda {
 
-void CountedDriver::DestroyStream(int card, StreamHandle stream) {
+void CountedDriver::Destroy(int card, StreamHandle stream) {
   {
     MutexLock lock(mu_);
     with_kernels_.erase(stream.native);
   }
-  driver_.DestroyStream(card, stream);
+  driver_.Destroy(card, stream);
 }
 
 void* CountedDriver::AllocatePinned(int card, size_t bytes) {

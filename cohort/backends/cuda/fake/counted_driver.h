@@ -23,9 +23,9 @@ class CountedDriver final : public Driver {
   void* AllocatePinned(int card, size_t bytes) override;
   void FreePinned(int card, void* data) override;
   StreamHandle MakeStream(int card, const std::string& name) override { return driver_.MakeStream(card, name); }
-  void DestroyStream(int card, StreamHandle stream) override;
+  void Destroy(int card, StreamHandle stream) override;
   EventHandle MakeEvent(int card, EventUse use) override { return driver_.MakeEvent(card, use); }
-  void DestroyEvent(int card, EventHandle event) override { driver_.DestroyEvent(card, event); }
+  void Destroy(int card, EventHandle event) override { driver_.Destroy(card, event); }
   void Record(EventHandle event, StreamHandle stream) override { driver_.Record(event, stream); }
   void Wait(StreamHandle stream, EventHandle event) override { driver_.Wait(stream, event); }
   Status IsReached(EventHandle event, bool* reached) override { return driver_.IsReached(event, reached); }
@@ -48,7 +48,7 @@ class CountedDriver final : public Driver {
   GraphHandle EndCapture(StreamHandle stream) override { return driver_.EndCapture(stream); }
   bool DropCapture(StreamHandle stream) override { return driver_.DropCapture(stream); }
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override;
-  void DestroyGraph(GraphHandle graph) override { driver_.DestroyGraph(graph); }
+  void Destroy(GraphHandle graph) override { driver_.Destroy(graph); }
 
  private:
   Driver& driver_;

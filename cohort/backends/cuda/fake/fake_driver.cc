@@ -321,7 +321,7 @@ StreamHandle FakeDriver::MakeStream(int card, const std::string& name) {
   return {queue.get(), card};
 }
 
-void FakeDriver::DestroyStream(int card, StreamHandle stream) {
+void FakeDriver::Destroy(int card, StreamHandle stream) {
   CardState& state = State(card);
   std::shared_ptr<Queue> destroyed;
   {
@@ -343,7 +343,7 @@ EventHandle FakeDriver::MakeEvent(int card, EventUse use) {
   return {new Event{card, use, {}, {}, {}}, card};
 }
 
-void FakeDriver::DestroyEvent(int, EventHandle event) {
+void FakeDriver::Destroy(int, EventHandle event) {
   --control_.events_;
   delete static_cast<Event*>(event.native);
 }
@@ -589,7 +589,7 @@ void FakeDriver::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   });
 }
 
-void FakeDriver::DestroyGraph(GraphHandle graph) {
+void FakeDriver::Destroy(GraphHandle graph) {
   --control_.graphs_;
   delete static_cast<Graph*>(graph.native);
 }

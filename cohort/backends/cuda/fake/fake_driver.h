@@ -48,9 +48,9 @@ class FakeDriver final : public Driver {
   void FreePinned(int card, void* data) override;
   StreamHandle MakeStream(int card, const std::string& name) override;
   // Waits until the stream has run its work.
-  void DestroyStream(int card, StreamHandle stream) override;
+  void Destroy(int card, StreamHandle stream) override;
   EventHandle MakeEvent(int card, EventUse use) override;
-  void DestroyEvent(int card, EventHandle event) override;
+  void Destroy(int card, EventHandle event) override;
   void Record(EventHandle event, StreamHandle stream) override;
   void Wait(StreamHandle stream, EventHandle event) override;
   Status IsReached(EventHandle event, bool* reached) override;
@@ -69,7 +69,7 @@ class FakeDriver final : public Driver {
   GraphHandle EndCapture(StreamHandle stream) override;
   bool DropCapture(StreamHandle stream) override;
   void LaunchGraph(GraphHandle graph, StreamHandle stream) override;
-  void DestroyGraph(GraphHandle graph) override;
+  void Destroy(GraphHandle graph) override;
 
   // What a test may do to the cards, and see of them.
   FakeControl& control() { return control_; }

@@ -51,7 +51,7 @@ class FakeDriverTest : public ::testing::Test {
   ~FakeDriverTest() override {
     (void)Synchronize();
     for (void* data : memory_) driver_.Free(0, data);
-    driver_.DestroyStream(0, stream_);
+    driver_.Destroy(0, stream_);
   }
   float* NewNumber() {
     memory_.push_back(driver_.Allocate(0, sizeof(float)));
@@ -66,7 +66,7 @@ class FakeDriverTest : public ::testing::Test {
       const EventHandle event = driver_.MakeEvent(0, EventUse::kOrder);
       driver_.Record(event, stream_);
       const Status status = driver_.Synchronize(event);
-      driver_.DestroyEvent(0, event);
+      driver_.Destroy(0, event);
       return status;
     } catch (...) {
       return Status::FromCurrentException();
@@ -149,7 +149,7 @@ TEST_F(FakeDriverTest, AGraphKeepsArgumentsAndReadsMemoryAnew) {
     EXPECT_EQ(Value(number), 1);
     EXPECT_EQ(Value(copy), value);
   }
-  driver_.DestroyGraph(graph);
+  driver_.Destroy(graph);
   driver_.FreePinned(0, from);
 }
 
@@ -171,7 +171,7 @@ TEST_F(FakeDriverTest, CallsThatNeedTheCardAreRefusedInACapture) {
     EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { driver_.EndCapture(stream_); }),
                 HasSubstr("previous error during capture"));
   }
-  driver_.DestroyEvent(0, event);
+  driver_.Destroy(0, event);
   driver_.FreePinned(0, pinned);
   EXPECT_EQ(control().live(), (FakeLive{1, 0, 1, 0, 0}));
 }
@@ -186,21 +186,21 @@ TEST_F(FakeDriverTest, ALaunchIsCapturedOnlyIfTheCardHasTheCode) {
     load = kernel.load;
   }
   ASSERT_TRUE(load) << "expected KernelNotLoaded";
-  driver_.DestroyGraph(driver_.EndCapture(stream_));  // the capture is not lost
+  driver_.Destroy(driver_.EndCapture(stream_));  // the capture is not lost
   driver_.BeginCapture(stream_);
   EXPECT_THAT(MessageOf<FailedPreconditionError>(load), HasSubstr("not permitted when stream is capturing"));
   EXPECT_THROW(driver_.EndCapture(stream_), FailedPreconditionError);
   load();
   driver_.BeginCapture(stream_);
   Set(number, 1, stream_);
-  driver_.DestroyGraph(driver_.EndCapture(stream_));
+  driver_.Destroy(driver_.EndCapture(stream_));
 }
 
 // Another thread may go on during a capture that is thread-local, but not on the captured stream.
 TEST_F(FakeDriverTest, AnotherThreadMayUseTheCardDuringACapture) {
   driver_.BeginCapture(stream_);
   std::thread([&] { driver_.Free(0, driver_.Allocate(0, 8)); }).join();
-  driver_.DestroyGraph(driver_.EndCapture(stream_));
+  driver_.Destroy(driver_.EndCapture(stream_));
   float* const number = NewNumber();
   driver_.BeginCapture(stream_);
   std::thread([&] { driver_.FillAsync(number, 0, sizeof(float), stream_); }).join();
@@ -214,8 +214,8 @@ TEST_F(FakeDriverTest, ACaptureMayNotWaitForWorkOutsideOfIt) {
   driver_.BeginCapture(stream_);
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { driver_.Wait(stream_, event); }), HasSubstr("uncaptured work"));
   EXPECT_THAT(ErrorOf([&] { driver_.EndCapture(stream_); }), HasSubstr("a wait for work outside of the capture"));
-  driver_.DestroyEvent(0, event);
-  driver_.DestroyStream(0, other);
+  driver_.Destroy(0, event);
+  driver_.Destroy(0, other);
 }
 
 // Work of two streams has no order without a wait. Returns what a stream reads that another one sets to 1.
@@ -236,8 +236,8 @@ float ReadOnAnotherStream(uint64_t seed, bool waits) {
   driver.Launch(kGetNumber, kOneThread, &get, sizeof(get), reader);
   driver.Record(read, reader);
   EXPECT_TRUE(driver.Synchronize(read).ok());
-  for (const EventHandle event : {written, read}) driver.DestroyEvent(0, event);
-  for (const StreamHandle stream : {writer, reader}) driver.DestroyStream(0, stream);
+  for (const EventHandle event : {written, read}) driver.Destroy(0, event);
+  for (const StreamHandle stream : {writer, reader}) driver.Destroy(0, stream);
   driver.Free(0, number);
   return result;
 }
@@ -277,8 +277,8 @@ TEST_F(FakeDriverTest, ACardThatHasFailedLeavesTheOthersAlone) {
   driver_.FillAsync(data, 0, 8, other);
   driver_.Record(event, other);
   EXPECT_TRUE(driver_.Synchronize(event).ok());
-  driver_.DestroyEvent(1, event);
-  driver_.DestroyStream(1, other);
+  driver_.Destroy(1, event);
+  driver_.Destroy(1, other);
   driver_.Free(1, data);
 }
 
@@ -300,8 +300,8 @@ TEST_F(FakeDriverTest, WhatWasNotGivenBackIsCounted) {
   EXPECT_EQ(control().live(), (FakeLive{before.blocks + 1, 1, before.streams, 1, 1}));
   driver_.Free(1, data);
   driver_.FreePinned(1, pinned);
-  driver_.DestroyEvent(1, event);
-  driver_.DestroyGraph(graph);
+  driver_.Destroy(1, event);
+  driver_.Destroy(graph);
   EXPECT_EQ(control().live(), before);
 }
 
@@ -355,7 +355,7 @@ TEST_F(FakeDriverTest, CopiesAndFillsCheckTheSidesOfTheirAddresses) {
   driver_.BeginCapture(stream_);
   EXPECT_EQ(copy(pinned, number, kToHost), "no error");
   EXPECT_THAT(copy(&on_host, number, kToHost), HasSubstr("expected pinned memory"));
-  driver_.DestroyGraph(driver_.EndCapture(stream_));
+  driver_.Destroy(driver_.EndCapture(stream_));
   (void)Synchronize();
   driver_.FreePinned(0, pinned);
 }
@@ -380,7 +380,7 @@ TEST(PeerAccessTest, ACopyBetweenCardsIsDirectIfThereIsAWay) {
     EXPECT_EQ(copy(1, 0), has_way ? 1 : 3);
     EXPECT_EQ(copy(2, 0), has_way ? 2 : 4);
     EXPECT_EQ(copy(0, 0), has_way ? 2 : 4);
-    driver.DestroyStream(0, stream);
+    driver.Destroy(0, stream);
     for (int card = 0; card < options.cards; ++card) driver.Free(card, on[card]);
   }
 }

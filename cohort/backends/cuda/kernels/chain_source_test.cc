@@ -81,7 +81,7 @@ class ChainSourceTest : public ::testing::Test {
   }
   void TearDown() override {
     InstallKernelCompiler(nullptr);
-    if (stream_.native != nullptr) driver_.DestroyStream(0, stream_);
+    if (stream_.native != nullptr) driver_.Destroy(0, stream_);
     for (void* data : memory_) driver_.Free(0, data);
   }
 
@@ -115,7 +115,7 @@ class ChainSourceTest : public ::testing::Test {
     const EventHandle done = driver_.MakeEvent(0, EventUse::kOrder);
     driver_.Record(done, stream_);
     EXPECT_TRUE(driver_.Synchronize(done).ok());
-    driver_.DestroyEvent(0, done);
+    driver_.Destroy(0, done);
     return {reinterpret_cast<const char*>(out), bytes};
   }
   void ExpectSame(ElementType type, const ChainArgs& args, size_t shift = 0, int in_place = -1) {

@@ -205,8 +205,8 @@ TEST(UnalignedTest, OperandsMayBeginAtAnyElement) {
   }
   driver.FreePinned(0, x);
   driver.FreePinned(0, y);
-  driver.DestroyEvent(0, done);
-  driver.DestroyStream(0, stream);
+  driver.Destroy(0, done);
+  driver.Destroy(0, stream);
 }
 
 }  // namespace

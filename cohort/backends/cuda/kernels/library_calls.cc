@@ -20,7 +20,7 @@ class TimedEvent {
       : driver_(driver), card_(card), handle_(driver.MakeEvent(card, EventUse::kOrderAndTime)) {}
   ~TimedEvent() {
     try {
-      driver_.DestroyEvent(card_, handle_);
+      driver_.Destroy(card_, handle_);
     } catch (const Error&) {
       // The next call of the card says so.
     }

@@ -149,7 +149,7 @@ TEST(DenseUpdatesTest, OneLaunchUpdatesManyVariables) {
   const EventHandle done = driver.MakeEvent(0, EventUse::kOrder);
   driver.Record(done, stream);
   const Status copied = driver.Synchronize(done);
-  driver.DestroyEvent(0, done);
+  driver.Destroy(0, done);
   ASSERT_TRUE(copied.ok());
   for (int i = 0; i < kCount; ++i) {
     EXPECT_THAT(values[static_cast<size_t>(i)], ::testing::Each(static_cast<float>(i) - 1.0f)) << i;

@@ -45,7 +45,7 @@ RecordedGraph::~RecordedGraph() {
 void RecordedGraph::DestroyGraph() {
   if (graph_.native == nullptr || IsForkedFromUser()) return;  // in a forked child the graph is the parent's
   try {
-    home_.driver.DestroyGraph(std::exchange(graph_, GraphHandle()));
+    home_.driver.Destroy(std::exchange(graph_, GraphHandle()));
   } catch (const Error&) {
     // The card has failed. The process keeps the graph.
   }

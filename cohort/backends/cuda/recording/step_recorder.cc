@@ -84,7 +84,7 @@ CudaStepRecorder::CudaStepRecorder(Driver& driver, int card, const std::string& 
 CudaStepRecorder::~CudaStepRecorder() {
   if (IsForkedFromUser()) return;
   try {
-    if (stream_.native != nullptr) driver_.DestroyStream(card_, stream_);
+    if (stream_.native != nullptr) driver_.Destroy(card_, stream_);
   } catch (const Error&) {
     // The card has failed. The process keeps the stream.
   }
