@@ -66,6 +66,11 @@ class StepRecorder {
   // ResourceExhaustedError if there is not enough memory, and UnimplementedError or the device's error if the work
   // cannot be recorded.
   virtual std::unique_ptr<RecordedStep> Record(const Work& work) = 0;
+  // Begins to copy a feed of a later step to the device, beside the work that is on the compute stream. Returns the
+  // copy, which work that is enqueued later on the compute stream may read. Takes only memory that nobody uses: if
+  // there is too little, returns an undefined tensor. Requires: `value` has numbers, lies in host memory and is not
+  // empty.
+  virtual Tensor CopyAhead(const Tensor& value) = 0;
 };
 
 }  // namespace cohort

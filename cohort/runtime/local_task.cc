@@ -85,6 +85,10 @@ std::weak_ptr<Executable> LocalTask::FindInline(const ExecutableKey& key) const 
   return executable != nullptr && executable->runs_inline() ? executable : nullptr;
 }
 
+void LocalTask::DropNext(const ExecutableKey& key) const {
+  if (const auto executable = Find(key)) executable->DropNext();
+}
+
 void LocalTask::Deliver(const ExecutableKey& key, int64_t step, EdgeId edge, const Tensor& value) {
   if (const auto executable = Find(key)) executable->Deliver(step, edge, value);
 }

@@ -38,6 +38,7 @@ class LocalTask : public TaskClient {
   StepReport AskAboutStep(const ExecutableKey& key, int64_t step, bool with_stacks,
                           std::chrono::steady_clock::time_point deadline) override;
   std::weak_ptr<Executable> FindInline(const ExecutableKey& key) const override;
+  void DropNext(const ExecutableKey& key) const override;
   void CloseSession(uint64_t session) override;
   void ResetContainer(const std::string& container) override;
 

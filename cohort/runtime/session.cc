@@ -64,6 +64,10 @@ RunResults Callable::operator()(const std::vector<Tensor>& feeds, const NextFeed
   return RunResults(prepared_->master->RunStep(*prepared_, feeds, {}, nullptr, next), prepared_->fetches);
 }
 
+void Callable::DropNext() const {
+  for (const PreparedSignature::Part& part : prepared_->parts) part.task->DropNext(part.key);
+}
+
 Session::Session(const Graph& graph, const std::string& target, const SessionConfig& config)
     : master_(MakeMaster(graph, target, config)) {
   ApplyLineBuffering();

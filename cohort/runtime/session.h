@@ -161,10 +161,15 @@ class COHORT_EXPORT Callable {
   // If `next` is not empty, it returns the feeds that the next call will probably have, or nothing if they are not
   // known yet. A GPU that runs recorded steps calls it at most once while the step runs, on the calling thread, and
   // copies these feeds meanwhile. With an operation_timeout it is not called. If the next call has the same tensors,
-  // it need not copy them again. Nobody may write into them until a later call has returned without an error. `next`
-  // must neither wait nor use the session. If it throws, the feeds are not copied ahead, and the step goes on.
+  // it need not copy them again. Nobody may write into them until a later call has returned without an error, or
+  // DropNext. `next` must neither wait nor use the session. If it throws, the feeds are not copied ahead, and the step
+  // goes on.
   using NextFeeds = std::function<std::vector<Tensor>()>;
   RunResults operator()(const std::vector<Tensor>& feeds, const NextFeeds& next = {}) const;
+  // Says that the feeds that the last `next` has returned do not come, or that they change. Later calls copy their
+  // feeds again, and the memory of the copies is free. A loop that gives `next` calls it at its end. Requires: no call
+  // with a `next` is running. Does not wait.
+  void DropNext() const;
 
  private:
   friend class Session;

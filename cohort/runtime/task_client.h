@@ -55,6 +55,8 @@ class TaskClient {
   // Removes all resources of a container; "" is the default container. For another process, sends a message and does
   // not wait.
   virtual void ResetContainer(const std::string& container) = 0;
+  // Frees the copies of feeds of a next step that did not come (StepRecordings::DropNext). Another process has none.
+  virtual void DropNext(const ExecutableKey&) const {}
 };
 
 // The tasks that a session can use. The SignatureBuilder of the session owns it and calls it from one thread at a time.

@@ -73,7 +73,7 @@ CudaDevice::CudaDevice(const Backend& backend, const DeviceAttributes& attribute
       pinned_(PinnedPool::Of(driver)),
       host_(HostAttributes(attributes), task, options.intra_op_threads),
       recorder_(driver, card_, ShortName(attributes), parts_->compute, *parts_->memory, attributes.type,
-                task->resources) {}
+                task->resources, [this](const Tensor& value) { return TryCopyFromHostAsync(value); }) {}
 
 CudaDevice::~CudaDevice() {
   // Waits for the copies first: they wait for the compute stream, and it may wait for them.
@@ -163,7 +163,15 @@ Tensor CudaDevice::CopyFromHostAsync(const Tensor& value) {
   }
   if (CudaRecording* recording = CudaRecording::Current()) return recording->CopyFromHost(value);
   if (value.bytes() == 0) return Tensor(value.dtype(), value.shape(), allocator());
-  CudaMemory::ForCopy memory = parts_->memory->AllocateForCopy(value.bytes());
+  return StartCopy(value, parts_->memory->AllocateForCopy(value.bytes()));
+}
+
+Tensor CudaDevice::TryCopyFromHostAsync(const Tensor& value) {
+  CudaMemory::ForCopy memory = parts_->memory->TryAllocateForCopy(value.bytes());
+  return memory.buffer ? StartCopy(value, std::move(memory)) : Tensor();
+}
+
+Tensor CudaDevice::StartCopy(const Tensor& value, CudaMemory::ForCopy memory) {
   Tensor copy(value.dtype(), value.shape(), std::move(memory.buffer), 0);
   const Tensor pinned = pinned_->Pinned(card_, value);
   CudaStream& compute = parts_->compute;

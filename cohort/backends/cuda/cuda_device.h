@@ -61,6 +61,9 @@ class CudaDevice final : public Device {
   Tensor CopyFromHost(const Tensor& value) override;
   void CopyToHostAsync(const Tensor& value, CopyDone done) override;
   Tensor CopyFromHostAsync(const Tensor& value) override;
+  // Does what CopyFromHostAsync does, if there is memory for the copy that nobody uses. Otherwise returns an undefined
+  // tensor. Requires: `value` has numbers, lies in host memory and is not empty.
+  Tensor TryCopyFromHostAsync(const Tensor& value);
 
   // Waits until all work that is now on the compute stream has run. Throws the device's error if it has failed, and
   // DeadlineExceededError when the patience of the options ends.
@@ -82,6 +85,8 @@ class CudaDevice final : public Device {
              Driver& driver, const CudaDeviceOptions& options, std::unique_ptr<Parts> parts);
   void CheckMine(const Tensor& value) const;
   std::chrono::steady_clock::time_point Deadline() const { return std::chrono::steady_clock::now() + parts_->patience; }
+  // Begins to copy `value` to this memory, and returns the copy.
+  Tensor StartCopy(const Tensor& value, CudaMemory::ForCopy memory);
   // Keeps the tensor, which lies in host memory, until the event of the stream from the host is reached.
   void KeepUntil(Tensor value, std::shared_ptr<StreamEvent> event);
 

@@ -4,8 +4,10 @@
 //
 // A freed block for copies is kept with an event of the compute stream, which is recorded when the next block for
 // copies is asked for. So the copies of a step get the blocks of the step before it, and wait for none of their own
-// step's kernels. While few blocks of a size are kept, none is taken before its event is reached: another one is made.
-// So copies that are asked for behind a step's kernels run beside them as soon as there are blocks for three steps.
+// step's kernels. Blocks that are freed between two requests, as all those of a recorded step are, wait for one event.
+// While the blocks of a size wait for few events, none is taken before its own is reached: another one is made, if
+// there is memory. So copies that are asked for behind a step's kernels run beside them as soon as there are blocks for
+// three steps.
 #include "cohort/backends/cuda/cuda_memory.h"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ constexpr size_t kSmallSegment = size_t{2} << 20;   // the size of segments for 
 constexpr size_t kLargeSegment = size_t{32} << 20;  // the least size of segments for large requests
 constexpr size_t kSegmentUnit = size_t{2} << 20;
 constexpr size_t kNamedHolders = 8;
-constexpr size_t kFewKept = 4;        // blocks of a size for copies
+constexpr int kFewEvents = 4;         // for which kept blocks of a size wait
 constexpr size_t kMostKeptPart = 16;  // freed blocks for copies are kept up to this part of the limit
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -189,37 +191,52 @@ void CudaMemory::SetBeforeExhausted(std::function<bool()> before) {
   before_exhausted_ = std::move(before);
 }
 
-BufferPtr CudaMemory::Allocate(size_t bytes) {
-  Block* const block = TakeOrThrow(bytes, /*for_copy=*/false);
+BufferPtr CudaMemory::Allocate(size_t bytes) { return BufferOf(TakeOrThrow(bytes, /*for_copy=*/false), bytes); }
+
+BufferPtr CudaMemory::BufferOf(Block* block, size_t bytes) {
   return BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
 }
 
 CudaMemory::ForCopy CudaMemory::AllocateForCopy(size_t bytes) {
+  ForCopy result = TryAllocateForCopy(bytes);
+  if (result.buffer) return result;
+  result.buffer = BufferOf(TakeOrThrow(bytes, /*for_copy=*/true), bytes);
+  result.writable = compute_.Record();  // the block's last user may have freed it just now
+  return result;
+}
+
+CudaMemory::ForCopy CudaMemory::TryAllocateForCopy(size_t bytes) {
   CudaRecording::Refuse("memory that is not the recording's");
   UseCards();
+  const size_t size = SizeOfBlock(bytes);
+  if (size < bytes) return {};
   std::vector<Block*> freed;  // before the event is recorded
   {
     MutexLock lock(mu_);
     freed.swap(kept_without_event_);
   }
-  ForCopy result;
-  result.writable = compute_.Record();
-  Block* block = nullptr;
+  const std::shared_ptr<StreamEvent> now = compute_.Record();
+  const auto take_kept = [&](bool waits) {
+    ForCopy kept;
+    MutexLock lock(mu_);
+    if (Block* const block = TakeKept(size, waits)) kept = {BufferOf(block, bytes), std::move(block->writable)};
+    return kept;
+  };
   {
     MutexLock lock(mu_);
     for (Block* one : freed) {
-      one->writable = result.writable;
+      one->writable = now;
       kept_[one->size].push_back(one);
     }
-    block = TakeKept(SizeOfBlock(bytes));
-    if (block != nullptr) result.writable = std::move(block->writable);
   }
-  if (block == nullptr) {
-    block = TakeOrThrow(bytes, /*for_copy=*/true);
+  ForCopy result = take_kept(/*waits=*/false);
+  if (result.buffer) return result;
+  if (Block* const block = Take(size, /*for_copy=*/true, /*gives_back=*/false)) {
+    result.buffer = BufferOf(block, bytes);
     result.writable = compute_.Record();  // the block's last user may have freed it just now
+    return result;
   }
-  result.buffer = BufferPtr::Adopt(new DeviceBuffer(shared_from_this(), block, bytes));
-  return result;
+  return take_kept(/*waits=*/true);
 }
 
 CudaMemory::Block* CudaMemory::TakeOrThrow(size_t bytes, bool for_copy) {
@@ -228,19 +245,20 @@ CudaMemory::Block* CudaMemory::TakeOrThrow(size_t bytes, bool for_copy) {
   const size_t size = SizeOfBlock(bytes);
   Block* block = nullptr;
   if (size >= bytes) {  // else the sum was too large for a size_t
-    block = Take(size, for_copy);
+    const auto take = [&] { return Take(size, for_copy, /*gives_back=*/true); };
+    block = take();
     if (block == nullptr) {
       Memories::Get().TrimOthers(this, &driver_, options_.card);
-      block = Take(size, for_copy);
+      block = take();
     }
-    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = Take(size, for_copy);
-    if (block == nullptr && Memories::Get().TakeFromOthers(this, &driver_, options_.card)) block = Take(size, for_copy);
+    if (block == nullptr && before_exhausted_ && before_exhausted_()) block = take();
+    if (block == nullptr && Memories::Get().TakeFromOthers(this, &driver_, options_.card)) block = take();
   }
   if (block == nullptr) ThrowExhausted(bytes);
   return block;
 }
 
-CudaMemory::Block* CudaMemory::Take(size_t size, bool for_copy) {
+CudaMemory::Block* CudaMemory::Take(size_t size, bool for_copy, bool gives_back) {
   MutexLock lock(mu_);
   if (!limit_is_known_) {
     stats_.limit = options_.find_limit();
@@ -248,8 +266,8 @@ CudaMemory::Block* CudaMemory::Take(size_t size, bool for_copy) {
   }
   Block* block = Find(size);
   if (block == nullptr) block = Grow(size);
-  if (block == nullptr && ReleaseKept()) block = Find(size);
-  if (block == nullptr) {
+  if (block == nullptr && gives_back && ReleaseKept()) block = Find(size);
+  if (block == nullptr && gives_back) {
     TrimLocked();
     block = Grow(size);
   }
@@ -262,11 +280,19 @@ CudaMemory::Block* CudaMemory::Take(size_t size, bool for_copy) {
   return block;
 }
 
-CudaMemory::Block* CudaMemory::TakeKept(size_t size) {
+CudaMemory::Block* CudaMemory::TakeKept(size_t size, bool waits) {
   const auto found = kept_.find(size);
   if (found == kept_.end()) return nullptr;
   Block* const block = found->second.front();
-  if (found->second.size() < kFewKept && !block->writable->reached()) return nullptr;
+  if (!waits && !block->writable->reached()) {
+    int events = 0;
+    const StreamEvent* last = nullptr;
+    for (const Block* one : found->second) {  // blocks with the same event are neighbours
+      events += one->writable.get() == last ? 0 : 1;
+      last = one->writable.get();
+    }
+    if (events < kFewEvents) return nullptr;
+  }
   found->second.pop_front();
   if (found->second.empty()) kept_.erase(found);
   stats_.kept -= block->size;

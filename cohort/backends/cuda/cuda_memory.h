@@ -80,9 +80,13 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
     std::shared_ptr<StreamEvent> writable;
   };
   // Does what Allocate does. Prefers free buffers of the same size that earlier calls have returned: then the event
-  // stands before all work that was enqueued on the compute stream after a later call, and is reached, unless several
-  // of them wait for theirs. Otherwise it stands behind all work that is on the stream now.
+  // stands before all work that was enqueued on the compute stream after a later call, and is reached, unless the
+  // buffers of several steps wait for theirs, or there is no other free memory. Otherwise it stands behind all work
+  // that is on the stream now.
   ForCopy AllocateForCopy(size_t bytes);
+  // Does the same, but only with memory that nobody uses: nothing is given back, and no recorded step lets go of
+  // anything. If there is none, returns no buffer. Throws what Allocate throws, but not ResourceExhaustedError.
+  ForCopy TryAllocateForCopy(size_t bytes);
   CudaMemoryStats stats() const;
   // Gives segments that have no buffer in use back to the card. Waits for the card's work if there is one.
   void Trim();
@@ -106,12 +110,16 @@ class CudaMemory final : public Allocator, public std::enable_shared_from_this<C
     bool operator()(const Block* a, size_t size) const;
   };
 
+  // Returns a buffer of `bytes` bytes that owns the block, which is in use.
+  BufferPtr BufferOf(Block* block, size_t bytes);
   // Returns a block that is in use from now on. Throws ResourceExhaustedError.
   Block* TakeOrThrow(size_t bytes, bool for_copy);
-  // Returns the same, or null if there is not enough memory.
-  Block* Take(size_t size, bool for_copy);
-  // Returns the kept block of this size that is free for the longest time, or null. The block is in use from now on.
-  Block* TakeKept(size_t size) COHORT_REQUIRES(mu_);
+  // Returns the same, or null if there is not enough memory. If `gives_back`, first makes kept blocks free, and gives
+  // segments that have no buffer in use back to the card.
+  Block* Take(size_t size, bool for_copy, bool gives_back);
+  // Returns the kept block of this size that is free for the longest time, or null. If its event is not reached,
+  // returns null, too, unless `waits` or blocks of this size wait for many events. The block is in use from now on.
+  Block* TakeKept(size_t size, bool waits) COHORT_REQUIRES(mu_);
   // Counts the block as in use, by the owner of the thread's allocations.
   void NoteUse(Block* block) COHORT_REQUIRES(mu_);
   // Returns a free block, or null.

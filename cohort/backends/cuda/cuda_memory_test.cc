@@ -212,6 +212,72 @@ TEST_F(CudaMemoryTest, MemoryForACopyIsPoisonedBeforeItMayBeWritten) {
   EXPECT_EQ(static_cast<const int*>(again.buffer->data())[0], -1);
 }
 
+// The card holds the work, so no step ends. What four steps have freed is not used, however many buffers that is.
+TEST_F(CudaMemoryTest, ManyCopiesOfOneSizeDoNotWaitForTheStepsBefore) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  constexpr size_t kCopies = 6;
+  const auto memory = Make(100 * kMega);
+  std::set<const void*> seen;
+  const auto step = [&] {
+    std::vector<CudaMemory::ForCopy> copies;
+    for (size_t i = 0; i < kCopies; ++i) copies.push_back(memory->AllocateForCopy(5000));
+    for (const CudaMemory::ForCopy& copy : copies) seen.insert(copy.buffer->data());
+  };
+  fake_.control().Hold(0);
+  for (size_t steps = 1; steps <= 4; ++steps) {
+    step();
+    EXPECT_EQ(seen.size(), steps * kCopies);
+  }
+  step();
+  EXPECT_EQ(seen.size(), 4 * kCopies);
+  fake_.control().Release(0);
+}
+
+TEST_F(CudaMemoryTest, ACopyMayBeMadeOnlyIfThereIsFreeMemory) {
+  constexpr size_t kLimit = 64 * kMega;
+  const auto memory = Make(kLimit, /*reserve_all=*/true);
+  int asked = 0;
+  memory->SetBeforeExhausted([&] {
+    ++asked;
+    return false;
+  });
+  const auto other = Make(kLimit);
+  other->Allocate(100);
+  memory->AllocateForCopy(kMega);
+  EXPECT_TRUE(memory->TryAllocateForCopy(2 * kMega).buffer);
+  const BufferPtr rest = memory->Allocate(kLimit - 3 * kMega);
+  ASSERT_EQ(memory->stats().kept, 3 * kMega);
+  const size_t of_other = other->stats().reserved;
+  EXPECT_FALSE(memory->TryAllocateForCopy(100).buffer);
+  EXPECT_FALSE(memory->TryAllocateForCopy(size_t{0} - 1).buffer);
+  EXPECT_TRUE(memory->TryAllocateForCopy(kMega).buffer);
+  EXPECT_EQ(memory->stats().kept, 3 * kMega);
+  EXPECT_EQ(other->stats().reserved, of_other);
+  EXPECT_EQ(asked, 0);
+  EXPECT_THROW(memory->AllocateForCopy(4 * kMega), ResourceExhaustedError);
+  EXPECT_EQ(memory->stats().kept, 0u);
+  EXPECT_EQ(other->stats().reserved, 0u);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(CudaMemoryTest, IfNothingElseIsFreeACopyWaitsForItsLastUser) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  constexpr size_t kLimit = 32 * kMega;
+  const auto memory = Make(kLimit, /*reserve_all=*/true);
+  BufferPtr first = memory->AllocateForCopy(kMega).buffer;
+  const void* const data = first->data();
+  const BufferPtr rest = memory->Allocate(kLimit - kMega);
+  fake_.control().Hold(0);
+  first = BufferPtr();
+  const CudaMemory::ForCopy again = memory->TryAllocateForCopy(kMega);
+  ASSERT_TRUE(again.buffer);
+  EXPECT_EQ(again.buffer->data(), data);
+  EXPECT_FALSE(again.writable->reached());
+  EXPECT_FALSE(memory->TryAllocateForCopy(kMega).buffer);
+  fake_.control().Release(0);
+  EXPECT_TRUE(again.writable->Synchronize(std::chrono::steady_clock::now() + std::chrono::minutes(1)).ok());
+}
+
 TEST_F(CudaMemoryTest, MemoryThatIsKeptForCopiesServesOthersIfItIsTooMuchOrNeeded) {
   constexpr size_t kLimit = 32 * kMega;
   const auto memory = Make(kLimit, /*reserve_all=*/true);

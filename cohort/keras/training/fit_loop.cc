@@ -167,6 +167,11 @@ Logs RunPass(const StepFunction& step, Batches& batches, const PassEvents& event
   }
   if (step.remote() != nullptr) return RunRemotePass(step, batches, events, running, steps);
   Batches::Parts parts;
+  // However the pass ends, the program may write into the batch that would have been the next one.
+  struct AtEnd {
+    const StepFunction& step;
+    ~AtEnd() { step.DropNext(); }
+  } const at_end{step};
   const StepFunction::NextParts next = [&](Batches::Parts* following) { return batches.PeekReady(following); };
   bool finite = true;
   while (batches.Next(&parts)) {

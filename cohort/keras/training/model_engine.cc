@@ -64,6 +64,10 @@ StepFunction::Result StepFunction::Run(const Parts& parts, bool stop, const Next
   return result;
 }
 
+void StepFunction::DropNext() const {
+  if (step_) step_->DropNext();
+}
+
 std::vector<StepFunction::Result> StepFunction::ResultsOf(const std::vector<Tensor>& values) const {
   const size_t losses = 1 + output_loss_names_.size();
   const size_t fetches = losses + (CountsExamples(*strategy_) ? 1 : 0) + (votes_ ? 1 : 0);

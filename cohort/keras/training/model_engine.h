@@ -46,6 +46,8 @@ class StepFunction {
   using Parts = distribute::PerReplica<std::vector<Tensor>>;
   using NextParts = std::function<bool(Parts* parts)>;
   Result Run(const Parts& parts, bool stop = false, const NextParts& next = {}) const;
+  // Does what Callable::DropNext does.
+  void DropNext() const;
   // Returns the closures of the step under a ParameterServerStrategy. They are queued and run on some worker. Returns
   // null if the step runs at once.
   RemoteStep* remote() const { return remote_.get(); }

@@ -111,5 +111,47 @@ TEST(RecordedFitTest, HasTheBitsOfLaunchedSteps) {
   }
 }
 
+// Ends the training after its fourth batch, when the fifth one is ready.
+class EndsEarly : public InputIsAhead {
+ public:
+  void OnTrainBatchEnd(int64_t batch, const BatchLogs& /*logs*/) override {
+    if (batch + 3 >= kBatches) host().StopTraining();
+  }
+};
+
+// A dataset that passes on the program's tensors without a copy. The program changes them between two calls of Fit.
+std::vector<double> LossesOfChangedData(bool recorded) {
+  config::EnableStepRecording(recorded);
+  const cuda::DriverCounts& counts = cuda::RegisterGpusForTests().counts;
+  cuda::CudaBackend& backend = cuda::CudaBackend::Get();
+  const bool took = backend.takes_unplaced_nodes();
+  backend.set_takes_unplaced_nodes(true);
+  SessionConfig session;
+  session.device_count[backend.type()] = 1;
+  Sequential model({Input(Shape{8}), Dense(3)}, {.seed = 5, .session = session});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
+  Tensor x = Counting(Shape{kRows, 8}, -1.0f, 0.02f), y = Counting(Shape{kRows, 3}, 0.5f, 0.1f);
+  std::vector<double> losses;
+  for (int i = 0; i < 3; ++i) {
+    const auto early = std::make_shared<EndsEarly>();
+    const data::Dataset dataset = early->Counted(data::Dataset::FromTensors({x, y}).Repeat());
+    const int64_t copied = counts.bytes_from_host();
+    losses.push_back(model.Fit(dataset, {.verbose = 0, .callbacks = {early}, .steps_per_epoch = 20})["loss"].back());
+    // The batch behind the last one was copied, too.
+    if (recorded && i == 2) {
+      EXPECT_GE(counts.bytes_from_host() - copied, static_cast<int64_t>(5 * (x.bytes() + y.bytes())));
+    }
+    for (int64_t j = 0; j < x.num_elements(); ++j) x.data<float>()[j] *= -0.5f;
+  }
+  backend.set_takes_unplaced_nodes(took);
+  config::EnableStepRecording(true);
+  return losses;
+}
+
+TEST(RecordedFitTest, SeesDataThatChangeAfterAnEarlyEnd) {
+  RegisterAll();
+  EXPECT_EQ(LossesOfChangedData(true), LossesOfChangedData(false));
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -162,6 +162,11 @@ void Executable::StartStep(const StepStart& start, std::vector<Tensor> args, Exe
   cancelled.ok() ? RunPartitions(step, mode, start.next_args) : EndStep(step);
 }
 
+void Executable::DropNext() {
+  MutexLock lock(mu_);  // against Discard
+  for (const auto& executor : executors_) executor->DropNext();
+}
+
 void Executable::RunPartitions(Step* step, Executor::Mode mode, const Executor::NextArgs* next) {
   for (Executor::Mode now = mode;; now = Executor::Mode::kDevice, next = nullptr) {
     step->partitions_left = static_cast<int>(executors_.size()) + 1;

@@ -75,6 +75,8 @@ class Executable {
   // given to CancelAll. Requires: runs_inline().
   using FillArgs = std::function<void(std::vector<Tensor>& args)>;
   std::vector<Tensor> RunInline(int64_t step, const FillArgs& fill, const Executor::NextArgs& next = {});
+  // Does what StepRecordings::DropNext does, for all partitions.
+  void DropNext() COHORT_EXCLUDES(mu_);
   // Gives a value from another task to a step. The value may come before the step starts. Ignores the value if the step
   // has failed or CancelAll was called. Throws InvalidArgumentError if the edge does not end at this task, and
   // InternalError if the value comes a second time.

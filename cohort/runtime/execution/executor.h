@@ -40,6 +40,10 @@ class Executor {
   // is called. If a kernel fails, cancels the step's CancellationManager, aborts its rendezvous, and gives `done` the
   // error. `next` is as in StepRecordings::Start.
   void RunAsync(const StepInfo& step, Mode mode, Done done, const NextArgs* next = nullptr);
+  // Does what StepRecordings::DropNext does.
+  void DropNext() {
+    if (recordings_ != nullptr) recordings_->DropNext();
+  }
 
   Device& device() const { return plan_->device; }
   const Graph& graph() const { return *plan_->graph; }

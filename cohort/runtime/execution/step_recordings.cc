@@ -19,6 +19,8 @@ namespace {
 
 // A fed value that is read on the host is a part of a recording's key. Larger ones are not compared.
 constexpr size_t kMostHostBytes = 4096;
+// If there was too little memory to copy the next args, so many steps do not ask for it.
+constexpr int kStepsWithoutCopies = 32;
 // So often a recording may fail for a reason that may pass.
 constexpr int kMostFailures = 3;
 // If so many recordings did not serve twice as many steps, they were not worth their cost: steps then have to be
@@ -91,7 +93,7 @@ bool StepRecordings::Wants(const StepInfo& step) {
   if (step.caller == nullptr && !step.closure.valid() && step.trace == nullptr && config::StepRecordingEnabled()) {
     return true;
   }
-  ++without_turn_;
+  ++copies_end_;
   return false;
 }
 
@@ -135,7 +137,7 @@ Status StepRecordings::Run(const StepInfo& step, const LaunchSync& launch, const
   if (!Wants(step)) return launch();
   // The turn may end on the compute thread, which must not wait for it.
   if (plan_.device.compute_thread().IsOwnThread()) {
-    ++without_turn_;
+    ++copies_end_;
     return launch();
   }
   struct Turn {
@@ -238,9 +240,12 @@ bool StepRecordings::Enqueue(const StepInfo& step) {
 }
 
 void StepRecordings::CopyAhead(const StepInfo& step, const NextArgs& next) {
-  if (no_room_) return;
+  if (without_copies_ > 0) {
+    --without_copies_;
+    return;
+  }
   std::vector<Tensor> args;
-  ahead_without_turn_ = without_turn_;
+  ahead_begin_ = copies_end_;
   try {
     args = next();
   } catch (...) {
@@ -253,15 +258,31 @@ void StepRecordings::CopyAhead(const StepInfo& step, const NextArgs& next) {
     for (const Arg& arg : args_) {
       const Tensor& value = args[arg.index];
       if (arg.on_host || !value.space().is_host() || value.bytes() == 0) continue;
-      ahead_.push_back({arg.index, value, plan_.device.CopyFromHostAsync(value)});
+      Tensor copy = recorder_.CopyAhead(value);
+      if (!copy.defined()) {
+        without_copies_ = kStepsWithoutCopies;
+        if (std::exchange(told_no_room_, true)) return;
+        LogInfo("step", "not all feeds of ", DescribeSteps(), " are copied ahead, because ", plan_.device.name(),
+                " has no free memory for ", value.bytes(), " bytes");
+        return;
+      }
+      ahead_.push_back({arg.index, value, std::move(copy)});
     }
-  } catch (const ResourceExhaustedError& error) {
-    no_room_ = true;  // each attempt makes others give back what they keep
-    LogInfo("step", "the feeds of ", DescribeSteps(), " are not copied ahead, because this failed: ", error.what());
   } catch (...) {
     // If the device has failed, this step says so.
     LogDebug("step", "feeds are not copied ahead: ", Status::FromCurrentException().message());
   }
+}
+
+void StepRecordings::DropNext() {
+  ++copies_end_;
+  {
+    MutexLock lock(mu_);
+    if (taken_) return;
+    taken_ = true;
+  }
+  ahead_.clear();
+  EndTurn();
 }
 
 std::span<const Tensor> StepRecordings::TakeCopies(const StepInfo& step) {
@@ -269,7 +290,7 @@ std::span<const Tensor> StepRecordings::TakeCopies(const StepInfo& step) {
   with_copies_.assign(step.args.begin(), step.args.end());
   for (Ahead& ahead : ahead_) {
     Tensor& value = with_copies_[ahead.index];
-    if (ahead_without_turn_ == without_turn_ && IsSame(ahead.value, value)) value = std::move(ahead.copy);
+    if (ahead_begin_ == copies_end_ && IsSame(ahead.value, value)) value = std::move(ahead.copy);
   }
   ahead_.clear();
   return with_copies_;

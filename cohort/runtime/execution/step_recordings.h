@@ -27,9 +27,9 @@ namespace cohort {
 // recorded, or a recording fails, all its steps are launched from then on, and one line of the log says why.
 //
 // Steps that may use a recording take turns: one ends before the next one begins. So a recording has one place for each
-// feed and each fetched value. While one runs, the args of the next one are copied to the device if they are known.
-// Such a copy is for the next step only: later, the program may have written into the tensor. The executor of a
-// partition owns the object, and keeps it until all steps have ended. Thread-safe.
+// feed and each fetched value. While one runs, the args of the next one are copied to the device if they are known, and
+// if there is free memory for them. Such a copy is for the next step only: later, the program may have written into the
+// tensor. The executor of a partition owns the object, and keeps it until all steps have ended. Thread-safe.
 class StepRecordings {
  public:
   using Done = std::function<void(const Status&)>;
@@ -37,7 +37,7 @@ class StepRecordings {
   using LaunchSync = std::function<Status()>;
   using LaunchAsync = std::function<void(StepMode, Done)>;
   // Returns the args that the next step will probably have, or none if they are not known. It must neither wait nor run
-  // a step. Nobody may write into the tensors until a later step has ended without an error.
+  // a step. Nobody may write into the tensors until a later step has ended without an error, or DropNext was called.
   using NextArgs = std::function<std::vector<Tensor>()>;
 
   static constexpr size_t kMostShapes = 8;
@@ -55,6 +55,9 @@ class StepRecordings {
   // thread waits a short time for the stream. In other modes the compute thread does the work. `next` may be null, and
   // is used as by Run, but only in mode kInline, before Start returns, and if no other step has the turn.
   void Start(const StepInfo& step, StepMode mode, Done done, LaunchAsync launch, const NextArgs* next);
+  // Says that the args that a NextArgs has returned do not come, or have changed. Frees their copies if no step runs;
+  // a step that runs has freed them. Does not wait.
+  void DropNext();
 
  private:
   struct Entry;
@@ -100,8 +103,10 @@ class StepRecordings {
   std::vector<Arg> args_;
   std::string why_not_;  // empty: the plan can be recorded
   std::atomic<bool> refused_{false};
-  std::atomic<int64_t> steps_{0};         // of a plan that cannot be recorded; counts until the log has said so
-  std::atomic<int64_t> without_turn_{0};  // steps that were launched without a turn
+  std::atomic<int64_t> steps_{0};  // of a plan that cannot be recorded; counts until the log has said so
+  // Grows when copies that were made before must not be used any more: a step was launched without a turn, or DropNext
+  // was called.
+  std::atomic<int64_t> copies_end_{0};
 
   Mutex mu_;
   struct Waiting {
@@ -124,8 +129,9 @@ class StepRecordings {
     Tensor copy;  // on the device
   };
   std::vector<Ahead> ahead_;         // for the next step
-  int64_t ahead_without_turn_ = 0;   // without_turn_ before the copies were made
-  bool no_room_ = false;             // there was too little memory for the copies
+  int64_t ahead_begin_ = 0;          // copies_end_ before the copies were made
+  int without_copies_ = 0;           // so many steps make no copies, because there was too little memory
+  bool told_no_room_ = false;        // the log has said so
   std::vector<Tensor> with_copies_;  // TakeCopies
 };
 

@@ -2,26 +2,17 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "cohort/backends/cuda/fake/cards_of_test.h"
-#include "cohort/backends/cuda/testing/recording_fixture.h"
+#include "cohort/backends/cuda/testing/adder.h"
 #include "cohort/core/error.h"
-#include "cohort/ops/array.h"
-#include "cohort/ops/constant.h"
-#include "cohort/ops/math.h"
-#include "cohort/ops/reduction.h"
-#include "cohort/ops/variables.h"
 
 namespace cohort::cuda {
 namespace {
-
-constexpr int kWarm = 6;  // then the step is recorded, and there is memory for the copies of three steps
 
 // Returns whether it becomes true.
 template <typename Condition>
@@ -34,86 +25,37 @@ bool Becomes(const Condition& condition) {
   return true;
 }
 
-// A step that adds its feed, of any number of rows, to a sum, and fetches three times the feed.
-class Adder {
- public:
-  explicit Adder(const SessionConfig& config) : scope_(g_, "/device:GPU:0") {
-    x_ = ops::Placeholder(g_, DType::kFloat32, Shape{-1, 64}, "x");
-    const ops::Variable sum(g_, Tensor::Scalar(0.0f), {.name = "sum"});
-    fetch_ = x_ * 3.0f;
-    session_ = std::make_unique<Session>(g_, "", config);
-    session_->Run(sum.initializer());
-    Node* const add = sum.AssignAdd(ops::Sum(x_));
-    sum_ = sum.Read();
-    step_ = session_->MakeCallable({x_}, {fetch_}, {add});
-  }
-  Tensor Run(const Tensor& value, const Callable::NextFeeds& next = {}) { return (*step_)({value}, next)[0]; }
-  Tensor Run(const Tensor& value, const Tensor& next) {
-    return Run(value, [&] { return std::vector<Tensor>{next}; });
-  }
-  // Runs steps until a step may use what the one before has copied.
-  void Warm(const Tensor& value) {
-    for (int i = 0; i < kWarm; ++i) Run(value, value);
-  }
-  Tensor Sum() { return session_->Run(sum_); }
-
- private:
-  Graph g_;
-  DeviceScope scope_;
-  Output x_, fetch_, sum_;
-  std::unique_ptr<Session> session_;
-  std::optional<Callable> step_;
-};
-
-class CopiedAheadTest : public RecordingTest {
- protected:
-  static Tensor Batch(int64_t rows, int64_t seed) { return SeededNoise(Shape{rows, 64}, seed); }
-  // A run with a time limit does not ask for the next feeds.
-  static SessionConfig Unlimited() {
-    SessionConfig config = Config();
-    config.operation_timeout = {};
-    return config;
-  }
-  static SessionConfig OneCard() {
-    SessionConfig config = Unlimited();
-    config.device_count[CudaBackend::Get().type()] = 1;
-    return config;
-  }
-  static void ExpectTriple(const Tensor& result, const Tensor& of) {
-    ASSERT_EQ(result.shape(), of.shape());
-    for (int64_t i = 0; i < of.num_elements(); ++i) ASSERT_EQ(result.data<float>()[i], 3.0f * of.data<float>()[i]) << i;
-  }
-};
-
 TEST_F(CopiedAheadTest, TheCopyRunsBesideTheStep) {
   COHORT_NEEDS_FAKE("its graphs stand still until the test lets them go on");
-  Adder adder(Unlimited());
-  const Tensor a = Batch(8, 1), b = Batch(8, 2);
-  adder.Warm(a);
-  adder.Run(a);
-  // Runs a step whose graph stands still until as many bytes as those of `a`, which is copied before the graph, and of
-  // `b` are there by `count`.
-  const auto run = [&](const auto& count) {
-    control().HoldGraphs(0);
-    const int64_t expected = count() + static_cast<int64_t>(a.bytes() + b.bytes());
-    std::atomic<bool> ended{false};
-    std::thread step([&] {
-      adder.Run(a, b);
-      ended = true;
-    });
-    const bool came = Becomes([&] { return count() == expected; });
-    EXPECT_FALSE(ended);
-    control().Release(0);
-    step.join();
-    return came;
-  };
-  // Until there is memory for the copies of three steps they run behind the graph.
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(run([&] { return counts_->bytes_from_host(); }));
-  adder.Run(b);  // ends when the copies have been made
-  EXPECT_TRUE(run([&] { return control().bytes_arrived(); }));
-  const int64_t copied = counts_->bytes_from_host();
-  ExpectTriple(adder.Run(b), b);
-  EXPECT_EQ(counts_->bytes_from_host(), copied);
+  for (const size_t feeds : {1, 6}) {
+    Adder adder(Unlimited(), feeds);
+    const Tensor a = Batch(8, 1), b = Batch(8, 2);
+    adder.Warm(a);
+    adder.Run(a);
+    // Runs a step whose graph stands still until as many bytes as those of `a`, which is copied before the graph, and
+    // of `b` are there by `count`.
+    const auto run = [&](const auto& count) {
+      control().HoldGraphs(0);
+      const int64_t expected = count() + static_cast<int64_t>(feeds * (a.bytes() + b.bytes()));
+      std::atomic<bool> ended{false};
+      std::thread step([&] {
+        adder.Run(a, b);
+        ended = true;
+      });
+      const bool came = Becomes([&] { return count() == expected; });
+      EXPECT_FALSE(ended);
+      control().Release(0);
+      step.join();
+      return came;
+    };
+    // Until there is memory for the copies of three steps they run behind the graph.
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(run([&] { return counts_->bytes_from_host(); }));
+    adder.Run(b);  // ends when the copies have been made
+    EXPECT_TRUE(run([&] { return control().bytes_arrived(); })) << feeds;
+    const int64_t copied = counts_->bytes_from_host();
+    ExpectTriple(adder.Run(b), b);
+    EXPECT_EQ(counts_->bytes_from_host(), copied);
+  }
 }
 
 // Right and wrong guesses, other shapes, and no guess.
@@ -171,6 +113,25 @@ TEST_F(CopiedAheadTest, ALaunchedStepEndsTheCopy) {
   config::EnableStepRecording(true);
   b.data<float>()[0] += 1.0f;
   ExpectTriple(adder.Run(b), b);
+}
+
+// A loop that has ended calls DropNext. Then the program may write into what would have come next.
+TEST_F(CopiedAheadTest, ADroppedCopyIsNotUsedAndItsMemoryIsFree) {
+  Adder adder(Unlimited());
+  Tensor a = Batch(8, 1), b = Batch(8, 2);
+  adder.DropNext();  // there is none
+  adder.Warm(a);
+  adder.Run(a);
+  const int64_t in_use = config::GetMemoryInfo("GPU:0").current;
+  adder.Run(a, b);
+  EXPECT_GT(config::GetMemoryInfo("GPU:0").current, in_use);
+  adder.DropNext();
+  EXPECT_EQ(config::GetMemoryInfo("GPU:0").current, in_use);
+  b.data<float>()[0] += 1.0f;
+  ExpectTriple(adder.Run(b, a), b);
+  const int64_t late = counts_->copies_between_kernels();
+  ExpectTriple(adder.Run(a), a);
+  EXPECT_EQ(counts_->copies_between_kernels(), late);
 }
 
 // It is the same buffer, but another part of it, or other elements.
@@ -268,41 +229,6 @@ TEST_F(CopiedAheadTest, ACardThatFailsFailsAStep) {
     }
     cards.End();
   }
-}
-
-// With less and less memory first the copies end, and then the recordings. The bits stay.
-TEST_F(CopiedAheadTest, WithoutMemoryThereIsNoCopy) {
-  COHORT_NEEDS_FAKE("its cards have as much memory as the test says");
-  constexpr int64_t kRows = 4096;  // 1 MiB
-  constexpr int kSteps = 6;
-  const Tensor batches[] = {Batch(kRows, 1), Batch(kRows, 2)};
-  std::deque<CardsOfTest> all;
-  bool copied = false, only_recorded = false;
-  for (size_t megabytes = 4; !copied && megabytes <= 64; megabytes += 2) {
-    FakeDriverOptions options;
-    options.memory_bytes = megabytes << 20;
-    CardsOfTest& cards = all.emplace_back(options);
-    const FakeControl& of_cards = cards.control();
-    try {
-      Adder adder(OneCard());
-      int64_t graphs = 0, late = 0;
-      for (int i = 0; i < kSteps; ++i) {
-        graphs = -of_cards.graph_launches();
-        late = -of_cards.copies_between_kernels();
-        ExpectTriple(adder.Run(batches[i % 2], batches[(i + 1) % 2]), batches[i % 2]);
-        graphs += of_cards.graph_launches();
-        late += of_cards.copies_between_kernels();
-      }
-      copied = graphs == 1 && late == 0;
-      only_recorded = only_recorded || (graphs == 1 && late == 1);
-    } catch (const ResourceExhaustedError&) {
-      // There is too little for a step.
-    }
-    EXPECT_EQ(of_cards.live(), FakeLive());
-    cards.End();
-  }
-  EXPECT_TRUE(only_recorded);
-  EXPECT_TRUE(copied);
 }
 
 }  // namespace

@@ -67,13 +67,15 @@ bool HasObjects(const Node& node) {
 }  // namespace
 
 CudaStepRecorder::CudaStepRecorder(Driver& driver, int card, const std::string& device, CudaStream& compute,
-                                   CudaMemory& memory, std::string type, ResourceManager& resources)
+                                   CudaMemory& memory, std::string type, ResourceManager& resources,
+                                   std::function<Tensor(const Tensor&)> copy_ahead)
     : driver_(driver),
       card_(card),
       type_(std::move(type)),
       device_(device),
       memory_(memory),
       resources_(resources),
+      copy_ahead_(std::move(copy_ahead)),
       pinned_pool_(PinnedPool::Of(driver)),
       graphs_(std::make_shared<RecordedGraphs>()),
       home_{driver, card, compute, resources, pinned_pool_, graphs_},

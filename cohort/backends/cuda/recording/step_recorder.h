@@ -1,6 +1,7 @@
 // CudaStepRecorder: records steps of a device of type "GPU" as CUDA graphs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,14 +22,15 @@ namespace cohort::cuda {
 // meanwhile. The graph is then launched on the compute stream. The device owns the recorder. Thread-safe.
 class CudaStepRecorder final : public StepRecorder {
  public:
-  // `compute` is the compute stream of the device with this name and type. The references must be valid as long as
-  // the recorder lives.
+  // `compute` is the compute stream of the device with this name and type, and `copy_ahead` does what CopyAhead does.
+  // The references must be valid as long as the recorder lives.
   CudaStepRecorder(Driver& driver, int card, const std::string& device, CudaStream& compute, CudaMemory& memory,
-                   std::string type, ResourceManager& resources);
+                   std::string type, ResourceManager& resources, std::function<Tensor(const Tensor&)> copy_ahead);
   ~CudaStepRecorder() override;
 
   std::string WhyNot(const Node& node, OpKernel& kernel) const override;
   std::unique_ptr<RecordedStep> Record(const Work& work) override;
+  Tensor CopyAhead(const Tensor& value) override { return copy_ahead_(value); }
 
  private:
   // Returns the recording, or null if it needs more memory or a kernel that the card has not loaded; then this is there
@@ -51,6 +53,7 @@ class CudaStepRecorder final : public StepRecorder {
   const std::string device_;
   CudaMemory& memory_;
   ResourceManager& resources_;
+  const std::function<Tensor(const Tensor&)> copy_ahead_;
   const std::shared_ptr<PinnedPool> pinned_pool_;
   const std::shared_ptr<RecordedGraphs> graphs_;
   const RecordedGraph::Home home_;
