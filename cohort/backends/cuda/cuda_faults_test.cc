@@ -13,7 +13,6 @@
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/error_values.cu.h"
 #include "cohort/checkpoint/checkpoint_state.h"
-#include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/saver.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
@@ -21,11 +20,10 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
-#include "cohort/ops/register.h"
 #include "cohort/ops/softmax.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
-#include "cohort/runtime/kernels/runtime_kernels.h"
+#include "cohort/registration.h"
 #include "cohort/runtime/session.h"
 
 namespace cohort::cuda {
@@ -49,12 +47,9 @@ constexpr bool kUnderThreadSanitizer = false;
 class CudaFaultsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    RegisterOps();
+    RegisterAll();
     RegisterGpusForTests(kCards);
     if (!TestsRunOnCard()) driver_ = &RegisterFakeCuda(kCards);
-    RegisterRuntimeKernels(KernelRegistry::Global());
-    RegisterCheckpointOps(OpRegistry::Global());
-    RegisterCheckpointKernels(KernelRegistry::Global());
   }
   static SessionConfig Config() {
     SessionConfig config;

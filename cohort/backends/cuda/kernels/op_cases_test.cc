@@ -29,12 +29,6 @@ using cohort::testing::Interpreter;
 using cohort::testing::OpCase;
 using ::testing::HasSubstr;
 
-const bool kRegistered = [] {
-  cohort::testing::RegisterForTests();
-  RegisterGpusForTests();
-  return true;
-}();
-
 // What a run gave: values, or an error.
 using Outcome = std::variant<std::vector<Tensor>, Status>;
 
@@ -148,7 +142,10 @@ bool HasFloat64(const OpCase& op_case) {
   return false;
 }
 
-class OpCaseTest : public ::testing::TestWithParam<OpCase> {};
+class OpCaseTest : public ::testing::TestWithParam<OpCase> {
+ protected:
+  OpCaseTest() { RegisterGpusForTests(); }
+};
 
 TEST_P(OpCaseTest, GivesWhatTheCpuGives) {
   const OpCase& op_case = GetParam();

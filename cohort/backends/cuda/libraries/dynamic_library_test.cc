@@ -110,6 +110,10 @@ TEST_F(DynamicLibraryTest, AnotherVersionIsPassedOverAndNamed) {
             folder() + "/new/libfake.so.9");
 }
 
+// The first statement of a test that needs the stand-ins for NVIDIA's libraries, which are in the build's folder.
+#define NEEDS_STUBS() \
+  if (access(STUB_8907, R_OK) != 0) GTEST_SKIP() << "this is not the machine of the build"
+
 // Returns the request with file names that no installed library has, so that the system's loader finds none.
 LibraryRequest WithOtherFiles(LibraryRequest request) {
   for (std::string& file : request.files) file.insert(0, "stub_");
@@ -117,6 +121,7 @@ LibraryRequest WithOtherFiles(LibraryRequest request) {
 }
 
 TEST_F(DynamicLibraryTest, LibrariesOfAnotherMajorVersionAreRefusedAndNamed) {
+  NEEDS_STUBS();
   Put("old/stub_libcudnn.so.8", STUB_8907);
   EXPECT_THAT(ErrorOf([&] { DynamicLibrary::Open(WithOtherFiles(CudnnRequest(9)), {folder() + "/old"}); }),
               AllOf(HasSubstr("expected cuDNN 9"), HasSubstr("old/stub_libcudnn.so.8 (its version is 8.9.7)")));
@@ -153,10 +158,12 @@ class LibraryWithoutEntryPointTest : public DynamicLibraryTest {
 };
 
 TEST_F(LibraryWithoutEntryPointTest, Nvrtc) {
+  NEEDS_STUBS();
   Expect("libnvrtc.so.13", STUB_130000, "NVRTC 13", "nvrtc", [] { CompileWithNvrtc("", "kernel", 9, 0); });
 }
 
 TEST_F(LibraryWithoutEntryPointTest, CublasLtCudnnAndNccl) {
+  NEEDS_STUBS();
   // The sources that call them need headers of NVIDIA's.
   if (LookForDriverOfMachine() == DriverSigns::kNotBuilt) GTEST_SKIP() << "this build has no CUDA";
   Expect("libcublasLt.so.13", STUB_130000, "cuBLASLt 13", "cublasLt", [] { MakeBlas()->Candidates(0, GemmSpec(), 1); });

@@ -7,10 +7,10 @@
 
 #include "cohort/backends/cuda/testing/network.h"
 #include "cohort/backends/cuda/testing/recording_fixture.h"
-#include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/saver.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/testing/temp_folder.h"
+#include "cohort/registration.h"
 
 namespace cohort::cuda {
 namespace {
@@ -19,12 +19,7 @@ class RecordedCheckpoints : public RecordingTest {
  protected:
   static void SetUpTestSuite() {
     RecordingTest::SetUpTestSuite();
-    static const bool registered = [] {
-      RegisterCheckpointOps(OpRegistry::Global());
-      RegisterCheckpointKernels(KernelRegistry::Global());
-      return true;
-    }();
-    (void)registered;
+    RegisterAll();
   }
   // Returns the values of a checkpoint, in the order of Network::Values.
   static std::vector<Tensor> ValuesIn(const std::string& prefix, const Network& network) {
