@@ -20,9 +20,9 @@ namespace cohort::collective {
 // End it with Join.
 class AbortGuard {
  public:
-  // `on_stuck` gets the rank of a lane that is in a call for longer than the limit of the call. It is called on the
-  // guard's thread.
   using Clock = std::chrono::steady_clock;
+  // Gets the rank of a lane that is in a call for longer than the limit of the call. It is called on the guard's
+  // thread.
   using OnStuck = std::function<void(int rank, Clock::duration limit)>;
   explicit AbortGuard(OnStuck on_stuck) : on_stuck_(std::move(on_stuck)) {}
   // Requires: Join has returned, or Start was not called.
