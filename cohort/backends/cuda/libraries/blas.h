@@ -39,7 +39,7 @@ struct GemmSpec {
   GemmEnd end = GemmEnd::kPlain;
   bool tensor_float_32 = false;  // float32 only: products may be rounded to 10 bits of fraction, which is much faster
   int alignment = 0;             // bytes to which all addresses are aligned, at most 256; a power of two
-  friend auto operator<=>(const GemmSpec&, const GemmSpec&) = default;
+  friend auto operator<=>(const GemmSpec&, const GemmSpec&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // The matrices of a call, in the card's memory.

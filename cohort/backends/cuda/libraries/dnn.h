@@ -36,7 +36,7 @@ struct DnnConvolution {
   std::array<int64_t, 2> dilations{1, 1};
   std::array<int64_t, 2> padding{0, 0};  // the same before and after the image
   bool tensor_float_32 = false;          // as in GemmSpec
-  friend auto operator<=>(const DnnConvolution&, const DnnConvolution&) = default;
+  friend auto operator<=>(const DnnConvolution&, const DnnConvolution&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // The tensors of a call, in the card's memory. IsDnnAddress holds for each. The one that the call computes is written:

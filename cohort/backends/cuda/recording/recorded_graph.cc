@@ -109,7 +109,7 @@ void RecordedGraph::Launch() {
 
 Status RecordedGraph::Finish(std::span<Tensor> rets) {
   const uint64_t* const outcome = parts_.error();
-  const Status status = outcome == nullptr || outcome[0] == 0 ? Status() : ErrorOf(outcome);
+  Status status = outcome == nullptr || outcome[0] == 0 ? Status() : ErrorOf(outcome);
   for (const RecordedParts::Fetch& fetch : parts_.fetches) {
     if (!status.ok()) break;
     if (fetch.pinned == nullptr) {
