@@ -26,14 +26,16 @@ SUITES=(cuda_op_cases_test cuda_kernels_test cuda_test cuda_recording_test cuda_
 filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*_GPU_ring:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
 
 if [[ $LIST == yes ]]; then
-  empty=()
+  empty=() listed=0
   for suite in "${SUITES[@]}"; do
     [[ -x $BIN/$suite ]] || continue
+    listed=$((listed + 1))
     # Names of tests are indented, those of their suites are not.
     tests="$("$BIN/$suite" --gtest_list_tests "--gtest_filter=$(filter_of "$suite")" 2>/dev/null | grep -c '^  ')"
     printf '%-40s %5d tests\n' "$suite" "$tests"
     [[ $tests -gt 0 ]] || empty+=("$suite")
   done
+  [[ $listed -gt 0 ]] || { printf 'No suite was found in %s.\n' "$BIN" >&2 && exit 1; }
   [[ ${#empty[@]} -eq 0 ]] || { printf 'no test of GPUs is in: %s\n' "${empty[*]}" >&2 && exit 1; }
   exit 0
 fi

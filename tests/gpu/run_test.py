@@ -25,6 +25,10 @@ class RunTest(unittest.TestCase):
         program.write_text(f"{SUITE}cat <<'END'\n{output}END\nexit {code}\n", encoding="utf-8")
         program.chmod(0o755)
 
+    def list_suites(self):
+        return subprocess.run(["bash", str(RUN), str(self.folder), "--list"], text=True, capture_output=True, timeout=60,
+                              check=False)
+
     def run_suites(self, card=True):
         sign = self.folder / "version"
         if card:
@@ -69,16 +73,15 @@ class RunTest(unittest.TestCase):
     def test_a_suite_without_a_test_of_a_gpu_is_named_by_the_list(self):
         self.add("cuda_test", "CudaTest.\n  One\n  Two\n")
         self.add("runtime_test", "")
-        listed = subprocess.run(["bash", str(RUN), str(self.folder), "--list"], text=True, capture_output=True, timeout=60,
-                                check=False)
+        listed = self.list_suites()
         self.assertEqual(listed.returncode, 1, listed)
         self.assertRegex(listed.stdout, r"cuda_test +2 tests")
         self.assertEqual(listed.stderr, "no test of GPUs is in: runtime_test\n")
 
     def test_an_empty_folder_is_an_error(self):
-        run = self.run_suites()
-        self.assertEqual(run.returncode, 1, run)
-        self.assertIn("No suite was found", run.stderr)
+        for run in (self.run_suites(), self.list_suites()):
+            self.assertEqual(run.returncode, 1, run)
+            self.assertIn("No suite was found", run.stderr)
 
 
 if __name__ == "__main__":
