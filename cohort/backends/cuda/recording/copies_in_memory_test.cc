@@ -12,6 +12,13 @@ namespace {
 
 using CopiesInMemoryTest = CopiedAheadTest;
 
+// Adds cards with so much memory to `all`.
+CardsOfTest& CardsWith(size_t megabytes, std::deque<CardsOfTest>& all) {
+  FakeDriverOptions options;
+  options.memory_bytes = megabytes << 20;
+  return all.emplace_back(options);
+}
+
 // Then the recordings do. The bits stay.
 TEST_F(CopiesInMemoryTest, WithLessMemoryFirstTheCopiesEnd) {
   COHORT_NEEDS_FAKE("its cards have as much memory as the test says");
@@ -21,9 +28,7 @@ TEST_F(CopiesInMemoryTest, WithLessMemoryFirstTheCopiesEnd) {
   std::deque<CardsOfTest> all;
   bool copied = false, only_recorded = false;
   for (size_t megabytes = 4; !copied && megabytes <= 64; megabytes += 2) {
-    FakeDriverOptions options;
-    options.memory_bytes = megabytes << 20;
-    CardsOfTest& cards = all.emplace_back(options);
+    CardsOfTest& cards = CardsWith(megabytes, all);
     const FakeControl& of_cards = cards.control();
     try {
       Adder adder(OneCard());
@@ -56,16 +61,18 @@ TEST_F(CopiesInMemoryTest, OthersGiveUpNothingForACopy) {
   std::deque<CardsOfTest> all;
   bool without = false;
   for (size_t megabytes = 8; !without && megabytes <= 40; ++megabytes) {
-    FakeDriverOptions options;
-    options.memory_bytes = megabytes << 20;
-    CardsOfTest& cards = all.emplace_back(options);
+    CardsOfTest& cards = CardsWith(megabytes, all);
     const FakeControl& of_cards = cards.control();
     try {
       Adder adder(OneCard());
       std::optional<Adder> idle(std::in_place, OneCard());
-      for (int i = 0; i < 3; ++i) adder.Run(a), idle->Run(a);
+      const auto both = [&] {
+        adder.Run(a);
+        idle->Run(a);
+      };
+      for (int i = 0; i < 3; ++i) both();
       const int64_t launches = of_cards.launches();
-      adder.Run(a), idle->Run(a);
+      both();
       const bool recorded = of_cards.launches() == launches;
       // Runs a step behind one that knows its feed. Returns whether this was copied ahead.
       const auto copies = [&](const Tensor& value, const Tensor& next) {
