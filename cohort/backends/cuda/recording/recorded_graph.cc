@@ -36,7 +36,7 @@ RecordedGraph::~RecordedGraph() {
   home_.graphs->Remove(this);
   if (in_use_ && home_.compute.abandoned()) {
     // The run may go on later, and write to pinned memory.
-    KeepUntilProcessEnds(std::make_shared<RecordedParts>(std::move(parts_)));
+    KeepUntilProcessEnds(std::make_shared<std::pair<GraphHandle, RecordedParts>>(graph_, std::move(parts_)));
   } else {
     DestroyGraph();
   }
