@@ -42,7 +42,11 @@ class FakeAlgorithms {
       throw InternalError(StrCat("[fake library] expected an algorithm that works; got number ", n, " with ",
                                  algorithm.workspace, " bytes of workspace"));
     }
-    if (left_ > 0 && --left_ == 0) ThrowError(code_, "[fake library] expected a call to succeed; got STATUS_OF_TEST");
+    if (until_failure_ > 0) --until_failure_;
+    if (until_failure_ == 0 && failures_ > 0) {
+      --failures_;
+      ThrowError(code_, "[fake library] expected a call to succeed; got STATUS_OF_TEST");
+    }
     ++calls_[n - 1];
     last_ = n;
     return microseconds_[n - 1];
@@ -56,11 +60,13 @@ class FakeAlgorithms {
   void OfferNone(bool none) { none_ = none; }
   // Makes calls with algorithm n fail from now on. 0: none.
   void Fail(uint64_t n) { failing_ = n; }
-  // Makes the n-th call from now on fail at once, with this code: kInternal, kUnimplemented if the library does not
-  // support the call, or kResourceExhausted if it finds no memory. 1: the next. Later calls work.
-  void FailCall(int64_t n, Code code) {
+  // Makes the n-th call from now on and the next ones, `calls` in all, fail at once with this code: kInternal,
+  // kUnimplemented if the library does not support the call, or kResourceExhausted if it finds no memory. 1: the next.
+  // Later calls work. kCount calls in a row are all algorithms of one call.
+  void FailCall(int64_t n, Code code, int64_t calls = 1) {
     code_ = code;
-    left_ = n;
+    failures_ = calls;
+    until_failure_ = n;
   }
   int64_t calls(uint64_t n) const { return calls_[n - 1]; }
   // Returns the algorithm of the last call.
@@ -82,7 +88,8 @@ class FakeAlgorithms {
   std::atomic<uint64_t> failing_{0};
   std::atomic<bool> none_{false};
   std::atomic<Code> code_{Code::kInternal};
-  std::atomic<int64_t> left_{0};
+  std::atomic<int64_t> until_failure_{0};
+  std::atomic<int64_t> failures_{0};
 };
 
 }  // namespace cohort::cuda

@@ -83,8 +83,9 @@ void FakeBlas::Gemm(int card, StreamHandle stream, const GemmSpec& spec, const G
                     const Algorithm& algorithm, void* workspace) {
   const bool has_bias = spec.end != GemmEnd::kPlain;
   if (Candidates(card, spec, 1).empty() || spec.m < 1 || spec.n < 1 || spec.k < 1 || spec.batches < 1 ||
-      spec.alignment != AlignmentOf(operands) || has_bias != (operands.bias != nullptr) ||
-      reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || workspace == nullptr) {
+      spec.batches > GemmSpec::kMostBatches || spec.alignment != AlignmentOf(operands) ||
+      has_bias != (operands.bias != nullptr) || reinterpret_cast<uintptr_t>(workspace) % 256 != 0 ||
+      workspace == nullptr) {
     throw InternalError(StrCat("[fake blas] expected a call that keeps the rules of blas.h; got a product of [", spec.m,
                                ",", spec.k, "] and [", spec.k, ",", spec.n, "], ", spec.batches, " times, alignment ",
                                spec.alignment, ", workspace ", workspace));

@@ -40,7 +40,7 @@ class LibraryCall : public AlgorithmQuestion {
  public:
   explicit LibraryCall(const CudaCall& call) : call_(call) {}
 
-  void Run(const Algorithm& algorithm) {
+  void Run(const Algorithm& algorithm) override {
     const Scratch workspace(call_, algorithm.workspace);
     Enqueue(algorithm, workspace.data());
   }
@@ -81,7 +81,7 @@ class ProductCall final : public LibraryCall {
   AlgorithmKey Key() override { return {card_model(), blas_.Name(), CallText(spec_)}; }
   std::vector<Algorithm> Candidates(size_t most) override { return blas_.Candidates(card(), spec_, most); }
   std::optional<Algorithm> Check(const Algorithm& algorithm) override { return blas_.Check(card(), spec_, algorithm); }
-  std::optional<Algorithm> Choose() { return AlgorithmChooser::Get().Choose(std::pair(card(), spec_), *this); }
+  bool RunChosen() { return AlgorithmChooser::Get().Run(std::pair(card(), spec_), *this); }
 
  private:
   void Enqueue(const Algorithm& algorithm, void* workspace) override {
@@ -104,9 +104,7 @@ class ConvolutionCall final : public LibraryCall {
   std::optional<Algorithm> Check(const Algorithm& algorithm) override {
     return dnn_.Check(card(), part_, convolution_, algorithm);
   }
-  std::optional<Algorithm> Choose() {
-    return AlgorithmChooser::Get().Choose(std::tuple(card(), part_, convolution_), *this);
-  }
+  bool RunChosen() { return AlgorithmChooser::Get().Run(std::tuple(card(), part_, convolution_), *this); }
 
  private:
   void Enqueue(const Algorithm& algorithm, void* workspace) override {
@@ -122,17 +120,12 @@ class ConvolutionCall final : public LibraryCall {
 }  // namespace
 
 bool EnqueueProducts(const CudaCall& call, const GemmSpec& spec, const GemmOperands& operands) {
-  ProductCall products(call, spec, operands);
-  const std::optional<Algorithm> algorithm = products.Choose();
-  if (algorithm) products.Run(*algorithm);
-  return algorithm.has_value();
+  return ProductCall(call, spec, operands).RunChosen();
 }
 
 void EnqueueConvolution(const CudaCall& call, ConvolutionPart part, const DnnConvolution& convolution,
                         const DnnOperands& operands) {
-  ConvolutionCall of_part(call, part, convolution, operands);
-  const std::optional<Algorithm> algorithm = of_part.Choose();
-  if (algorithm) return of_part.Run(*algorithm);
+  if (ConvolutionCall(call, part, convolution, operands).RunChosen()) return;
   throw UnimplementedError(StrCat("[cuda/libraries] expected a deterministic algorithm of ", FindDnn().Name().name,
                                   " for this; got none: ", CallText(part, convolution)));
 }

@@ -1,5 +1,6 @@
 // Matrix products: MatMul, BatchMatMulV2, and MatMul with a bias and an activation. Products of floating-point numbers
 // are those of Blas. Products of integers have a kernel of ours (integer_matmul.cu).
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -151,10 +152,18 @@ void Multiply(const CudaCall& call, GemmSpec spec, const GemmOperands& operands)
     return call.driver().FillAsync(operands.c, 0, bytes, call.stream());
   }
   spec.end = GemmEnd::kPlain;
-  Prepare(spec, operands);
-  if (EnqueueProducts(call, spec, operands)) return;
-  throw UnimplementedError(StrCat("[cuda/libraries] expected an algorithm of ", FindBlas().Name().name,
-                                  " for this; got none: ", CallText(spec)));
+  const auto bytes = static_cast<int64_t>(DTypeSize(spec.dtype));
+  for (int64_t first = 0; first < spec.batches; first += GemmSpec::kMostBatches) {
+    GemmSpec part = spec;
+    part.batches = std::min(spec.batches - first, GemmSpec::kMostBatches);
+    const GemmOperands of_part = {static_cast<const char*>(operands.a) + first * spec.step_a * bytes,
+                                  static_cast<const char*>(operands.b) + first * spec.step_b * bytes, nullptr,
+                                  static_cast<char*>(operands.c) + first * spec.step_c * bytes};
+    Prepare(part, of_part);
+    if (EnqueueProducts(call, part, of_part)) continue;
+    throw UnimplementedError(StrCat("[cuda/libraries] expected an algorithm of ", FindBlas().Name().name,
+                                    " for this; got none: ", CallText(part)));
+  }
 }
 
 void MultiplyAndEnd(const CudaCall& call, GemmSpec spec, GemmOperands operands, Activation activation,

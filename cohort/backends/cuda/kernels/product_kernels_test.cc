@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -62,6 +63,35 @@ TEST(ProductKernelsTest, BatchesBroadcast) {
     Graph graph;
     const Output a = ops::Placeholder(graph, dtype, x.shape()), b = ops::Placeholder(graph, dtype, y.shape());
     CompareWithCpu(graph, {ops::BatchMatMul(a, b, true, true)}, {{a, x}, {b, y}});
+  }
+}
+
+TEST(ProductKernelsTest, MoreBatchesThanTheLibraryTakesAreSeveralCalls) {
+  constexpr int64_t kBatches = cuda::GemmSpec::kMostBatches + 5;
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
+    for (const Shape& shape_y : {Shape{kBatches, 3, 1}, Shape{3, 1}}) {
+      SCOPED_TRACE(StrCat(dtype, shape_y));
+      const Tensor x = SomeValues(dtype, {kBatches, 1, 3}, 1), y = SomeValues(dtype, shape_y, 2);
+      Graph graph;
+      const Output a = ops::Placeholder(graph, dtype, x.shape()), b = ops::Placeholder(graph, dtype, y.shape());
+      CompareWithCpu(graph, {ops::BatchMatMul(a, b)}, {{a, x}, {b, y}});
+    }
+  }
+}
+
+// A library that computed max(x, 0) would hide a NaN.
+TEST(ProductKernelsTest, ANanPassesThroughABiasAndRelu) {
+  for (const DType dtype : kFloatingDTypes) {
+    SCOPED_TRACE(dtype);
+    const Tensor rows = Tensor::Vector<double>({1, 2, std::numeric_limits<double>::quiet_NaN(), 3});
+    const Tensor y = SomeValues(dtype, {2, 8}, 2), z = SomeValues(dtype, {8}, 3);
+    Graph graph;
+    const Output a = ops::Placeholder(graph, DType::kFloat64, Shape{2, 2});
+    const Output b = ops::Placeholder(graph, dtype, y.shape()), bias = ops::Placeholder(graph, dtype, z.shape());
+    const Output x = ops::Cast(a, dtype);
+    const Output fused = graph.Op("_FusedMatMul").Input(x).Input(b).Input(bias).Attr("activation", "Relu").Finish1();
+    const Tensor result = RunOnGpu(graph, {fused}, {{a, rows.Reshaped({2, 2})}, {b, y}, {bias, z}})[0];
+    for (int64_t i = 0; i < 16; ++i) EXPECT_EQ(std::isnan(ValueAt(result, i)), i >= 8) << i;
   }
 }
 

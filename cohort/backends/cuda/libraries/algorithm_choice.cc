@@ -15,8 +15,8 @@
 namespace cohort::cuda {
 namespace {
 
-// So many candidates are timed. The heuristics put good ones first.
-constexpr size_t kMostTimed = 8;
+// So many candidates are timed, or tried in place of one that fails. The heuristics put good ones first.
+constexpr size_t kMostTried = 8;
 
 // Adds the line to the file, which is made if it does not exist, in one call of the system, so that lines of several
 // processes do not mix.
@@ -54,6 +54,40 @@ AlgorithmChooser::Made AlgorithmChooser::Make(AlgorithmQuestion& question) {
   return {candidates.empty() ? std::optional<Algorithm>() : candidates.front(), final};
 }
 
+std::optional<Algorithm> AlgorithmChooser::RunAny(const Algorithm& first, AlgorithmQuestion& question) {
+  const auto run = [&](const Algorithm& algorithm) -> Status {
+    try {
+      question.Run(algorithm);
+      return Status();
+    } catch (const Error& error) {
+      return Status(error.code(), error.what());
+    }
+  };
+  const Status failure = run(first);
+  if (failure.ok()) return std::nullopt;
+  const bool no_memory = failure.code() == Code::kResourceExhausted;
+  const bool may_be_algorithm = failure.code() == Code::kInternal || failure.code() == Code::kUnimplemented;
+  if (question.CanTime() && (no_memory || may_be_algorithm)) {
+    std::vector<Algorithm> candidates;
+    try {
+      candidates = question.Candidates(kMostTried);
+    } catch (const Error&) {
+      failure.ThrowIfError();  // says more: the card may have failed
+    }
+    for (const Algorithm& other : candidates) {
+      if (other.words == first.words || !run(other).ok()) continue;
+      const AlgorithmKey key = question.Key();
+      WarnOnce(StrCat("failed ", key.call),
+               StrCat("the algorithm of ", key.library.name, " ", key.library.version, " for the ", key.call, " on ",
+                      key.card, " fails, and another one is taken",
+                      no_memory ? " for this call: " : " from now on: ", failure.message()));
+      return no_memory ? std::optional<Algorithm>() : other;
+    }
+  }
+  failure.ThrowIfError();
+  return std::nullopt;
+}
+
 std::optional<Algorithm> AlgorithmChooser::FromTable(const AlgorithmTable& table, const AlgorithmKey& key,
                                                      AlgorithmQuestion& question) {
   const AlgorithmTable::Entry* const entry = table.Find(key);
@@ -77,7 +111,7 @@ std::optional<Algorithm> AlgorithmChooser::FromTable(const AlgorithmTable& table
 }
 
 std::optional<Algorithm> AlgorithmChooser::Fastest(const AlgorithmKey& key, AlgorithmQuestion& question) {
-  const std::vector<Algorithm> candidates = question.Candidates(kMostTimed);
+  const std::vector<Algorithm> candidates = question.Candidates(kMostTried);
   std::optional<Algorithm> fastest;
   double least = 0;
   std::exception_ptr failure;

@@ -29,8 +29,11 @@ class AlgorithmQuestion {
   virtual std::vector<Algorithm> Candidates(size_t most) = 0;
   // Returns the algorithm with its workspace, or nothing if the library refuses it for this call.
   virtual std::optional<Algorithm> Check(const Algorithm& algorithm) = 0;
-  // Returns whether Time may be called now. It may not while a step is recorded.
+  // Returns whether Time may be called now, and Run again after an error. They may not while a step is recorded.
   virtual bool CanTime() const = 0;
+  // Enqueues the call with the algorithm. Throws ResourceExhaustedError if there is no memory for it, InternalError if
+  // the library fails, and UnimplementedError if it does not support the call.
+  virtual void Run(const Algorithm& algorithm) = 0;
   // Runs the call with the algorithm, waits for it, and returns how long one run takes, in microseconds. Throws
   // ResourceExhaustedError if there is no memory for it, and InternalError if the library fails.
   virtual double Time(const Algorithm& algorithm) = 0;
@@ -54,6 +57,11 @@ class ChosenAlgorithms {
     MutexLock lock(mu_);
     if (chosen_.size() == kMost) chosen_.clear();
     return chosen_.emplace(call, choice).first->second;
+  }
+  // Keeps a choice in place of another one.
+  void Replace(const Call& call, const Choice& choice) {
+    MutexLock lock(mu_);
+    chosen_.insert_or_assign(call, choice);
   }
   void Forget() {
     MutexLock lock(mu_);
@@ -84,15 +92,15 @@ class AlgorithmChooser {
   using ProductCall = std::pair<int, GemmSpec>;
   using ConvolutionCall = std::tuple<int, ConvolutionPart, DnnConvolution>;
 
-  // Return the algorithm for a call, or nothing if the library does not compute it. They ask `question` only for a call
-  // that is new. Throw what `question` throws. Throw InvalidArgumentError, which names file and line, if the file of
-  // the config has a bad line, and the file's error if it cannot be read, except that with autotune it need not exist.
-  std::optional<Algorithm> Choose(const ProductCall& call, AlgorithmQuestion& question) {
-    return Choose(products_, call, question);
-  }
-  std::optional<Algorithm> Choose(const ConvolutionCall& call, AlgorithmQuestion& question) {
-    return Choose(convolutions_, call, question);
-  }
+  // Make a call with the algorithm that is chosen for it. Return false if the library does not compute the call. They
+  // ask `question` for algorithms only if the call is new. If the algorithm fails, and no step is recorded, they try
+  // the library's other candidates, because its heuristics may offer algorithms that do not work. The one that works is
+  // kept; but if there was only too little memory for the first one, later calls try that one again. A warning says so
+  // once. Throw the first error if none works, and what `question` throws. Throw InvalidArgumentError, which names file
+  // and line, if the file of the config has a bad line, and the file's error if it cannot be read, except that with
+  // autotune it need not exist.
+  bool Run(const ProductCall& call, AlgorithmQuestion& question) { return Run(products_, call, question); }
+  bool Run(const ConvolutionCall& call, AlgorithmQuestion& question) { return Run(convolutions_, call, question); }
 
   // For tests: forgets all choices, what was timed, and which warnings were written, and reads the file anew.
   void Forget();
@@ -108,11 +116,20 @@ class AlgorithmChooser {
 
   AlgorithmChooser() = default;
   template <typename Call>
+  bool Run(ChosenAlgorithms<Call>& chosen, const Call& call, AlgorithmQuestion& question) {
+    const std::optional<Algorithm> algorithm = Choose(chosen, call, question);
+    if (!algorithm) return false;
+    if (const std::optional<Algorithm> other = RunAny(*algorithm, question)) chosen.Replace(call, other);
+    return true;
+  }
+  template <typename Call>
   std::optional<Algorithm> Choose(ChosenAlgorithms<Call>& chosen, const Call& call, AlgorithmQuestion& question) {
     if (const auto known = chosen.Find(call)) return *known;
     const Made made = Make(question);
     return made.final ? chosen.Keep(call, made.algorithm) : made.algorithm;
   }
+  // Makes the call with the algorithm, or with another one if that fails. Returns the other one if it is to be kept.
+  std::optional<Algorithm> RunAny(const Algorithm& first, AlgorithmQuestion& question);
   Made Make(AlgorithmQuestion& question);
   // Returns what the table says, if the library takes it. Warns once for each table if it has entries for other
   // versions only, or an entry that the library refuses.

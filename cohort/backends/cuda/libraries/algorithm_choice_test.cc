@@ -85,8 +85,15 @@ class FakeQuestion final : public AlgorithmQuestion {
   std::optional<Algorithm> Check(const Algorithm& algorithm) override { return offered.Check(algorithm); }
   bool CanTime() const override { return can_time; }
   double Time(const Algorithm& algorithm) override { return offered.Use(algorithm); }
+  void Run(const Algorithm& algorithm) override {
+    tried.push_back(algorithm.words[0]);
+    if (algorithm.words[0] == failing) ThrowError(code, "it fails in this test");
+  }
 
   FakeAlgorithms offered{64};
+  std::vector<uint64_t> tried;  // by Run
+  uint64_t failing = 0;         // Run fails with this algorithm
+  Code code = Code::kInternal;
   bool can_time = true;
 
  private:
@@ -109,10 +116,12 @@ class AlgorithmChoiceTest : public RecordingTest {
   static FakeBlas& blas() { return static_cast<FakeBlas&>(FindBlas()); }
   static FakeDnn& dnn() { return static_cast<FakeDnn&>(FindDnn()); }
 
-  // Returns the number of the algorithm that is chosen for the question.
-  static uint64_t Choose(FakeQuestion& question) {
+  // Makes the call of the question, and returns the numbers of the algorithms that were tried for it.
+  static std::vector<uint64_t> Tried(FakeQuestion& question) {
     const AlgorithmChooser::ProductCall call(0, GemmSpec{.m = 77});
-    return AlgorithmChooser::Get().Choose(call, question)->words[0];
+    question.tried.clear();
+    EXPECT_TRUE(AlgorithmChooser::Get().Run(call, question));
+    return question.tried;
   }
 
   // Runs a product of matrices of m rows in a session of its own, several times. Returns the algorithm of the last
@@ -198,11 +207,51 @@ TEST_F(AlgorithmChoiceTest, WhatIsRecordedIsNotTimedAndNotKept) {
   config::EnableAutotune(true);
   FakeQuestion question("x");
   question.can_time = false;
-  EXPECT_EQ(Choose(question), 1u);
+  EXPECT_THAT(Tried(question), ElementsAre(1));
   EXPECT_EQ(question.offered.calls(1), 0);
   question.can_time = true;
-  EXPECT_EQ(Choose(question), 2u);
+  EXPECT_THAT(Tried(question), ElementsAre(2));
   EXPECT_EQ(question.offered.calls(1), 1);
+}
+
+// The heuristics of libraries may offer an algorithm that then does not work.
+TEST_F(AlgorithmChoiceTest, IfTheFirstCandidateFailsTheNextIsTakenAndKept) {
+  blas().algorithms().Fail(1);
+  const std::string log = LogOf([] { EXPECT_EQ(RunProducts(9), 2u); });
+  EXPECT_THAT(log, AllOf(HasSubstr("the algorithm of FakeBlas 1.0.0 for the product"),
+                         HasSubstr("fails, and another one is taken from now on: [fake library]")));
+  blas().algorithms().Fail(0);
+  EXPECT_EQ(RunProducts(9), 2u);
+  for (const Code code : {Code::kInternal, Code::kUnimplemented}) {
+    AlgorithmChooser::Get().Forget();
+    FakeQuestion question("x");
+    question.failing = 1;
+    question.code = code;
+    EXPECT_THAT(Tried(question), ElementsAre(1, 2));
+    EXPECT_THAT(Tried(question), ElementsAre(2));
+  }
+}
+
+TEST_F(AlgorithmChoiceTest, WithoutMemoryForTheFirstCandidateTheNextIsTakenForOneCall) {
+  FakeQuestion question("x");
+  question.failing = 1;
+  question.code = Code::kResourceExhausted;
+  EXPECT_THAT(LogOf([&] { EXPECT_THAT(Tried(question), ElementsAre(1, 2)); }), HasSubstr("is taken for this call: "));
+  EXPECT_THAT(LogOf([&] { EXPECT_THAT(Tried(question), ElementsAre(1, 2)); }), Not(HasSubstr("is taken")));
+  question.failing = 0;
+  EXPECT_THAT(Tried(question), ElementsAre(1));
+}
+
+TEST_F(AlgorithmChoiceTest, NoOtherCandidateIsTriedInARecordingOrForAnotherError) {
+  FakeQuestion question("x");
+  question.failing = 1;
+  question.can_time = false;
+  EXPECT_THROW(Tried(question), InternalError);
+  EXPECT_THAT(question.tried, ElementsAre(1));
+  question.can_time = true;
+  question.code = Code::kFailedPrecondition;  // no library, or a card that another process uses
+  EXPECT_THROW(Tried(question), FailedPreconditionError);
+  EXPECT_THAT(question.tried, ElementsAre(1));
 }
 
 TEST_F(AlgorithmChoiceTest, IfAllAlgorithmsFailTheErrorIsTheirs) {
@@ -214,10 +263,13 @@ TEST_F(AlgorithmChoiceTest, IfAllAlgorithmsFailTheErrorIsTheirs) {
     std::optional<Algorithm> Check(const Algorithm&) override { return std::nullopt; }
     bool CanTime() const override { return true; }
     double Time(const Algorithm&) override { throw InternalError("the card is broken"); }
+    void Run(const Algorithm&) override { throw InternalError("the card is broken, too"); }
   } failing;
   const AlgorithmChooser::ProductCall call(0, GemmSpec{.m = 78});
-  EXPECT_THAT(MessageOf<InternalError>([&] { AlgorithmChooser::Get().Choose(call, failing); }),
-              HasSubstr("the card is broken"));
+  const auto run = [&] { AlgorithmChooser::Get().Run(call, failing); };
+  EXPECT_THAT(MessageOf<InternalError>(run), HasSubstr("the card is broken"));
+  config::EnableAutotune(false);
+  EXPECT_THAT(MessageOf<InternalError>(run), HasSubstr("the card is broken, too"));
 }
 
 TEST_F(AlgorithmChoiceTest, WhatWasTimedStandsInTheFileForLaterProcesses) {

@@ -32,13 +32,16 @@ struct GemmSpec {
   int64_t k = 0;
   bool transpose_a = false;
   bool transpose_b = false;
-  int64_t batches = 1;  // the number of products; for each, the matrices are this many elements after those before
-  int64_t step_a = 0;
+  int64_t batches = 1;  // the number of products, at most kMostBatches; in each, the matrices are `step`s further on
+  int64_t step_a = 0;   // elements
   int64_t step_b = 0;
   int64_t step_c = 0;
   GemmEnd end = GemmEnd::kPlain;
   bool tensor_float_32 = false;  // float32 only: products may be rounded to 10 bits of fraction, which is much faster
   int alignment = 0;             // bytes to which all addresses are aligned, at most 256; a power of two
+
+  // cuBLASLt takes fewer than 2^16 products in one call.
+  static constexpr int64_t kMostBatches = 32768;
   friend auto operator<=>(const GemmSpec&, const GemmSpec&) = default;  // NOLINT(modernize-use-nullptr)
 };
 

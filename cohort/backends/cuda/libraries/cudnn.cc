@@ -19,6 +19,7 @@
 #include "cohort/backends/cuda/libraries/dnn.h"
 #include "cohort/backends/cuda/libraries/dynamic_library.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"
+#include "cohort/backends/cuda/libraries/nvrtc.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -58,7 +59,8 @@ struct Functions {
         COHORT_FUNCTION(cudnnSetConvolutionMathType),
         COHORT_FUNCTION(cudnnSetFilter4dDescriptor),
         COHORT_FUNCTION(cudnnSetStream),
-        COHORT_FUNCTION(cudnnSetTensor4dDescriptor) {
+        COHORT_FUNCTION(cudnnSetTensor4dDescriptor),
+        last_error(library.Find<decltype(::cudnnGetLastErrorString)>("cudnnGetLastErrorString")) {
   }
 #undef COHORT_FUNCTION
 #define COHORT_FUNCTION(name) decltype(::name)* const name
@@ -87,6 +89,7 @@ struct Functions {
   COHORT_FUNCTION(cudnnSetStream);
   COHORT_FUNCTION(cudnnSetTensor4dDescriptor);
 #undef COHORT_FUNCTION
+  decltype(::cudnnGetLastErrorString)* const last_error;  // may be null
 };
 
 // cuDNN counts in 32 bits.
@@ -188,12 +191,17 @@ class Cudnn final : public Dnn {
   void Check(const char* call, cudnnStatus_t status, ConvolutionPart part, const DnnConvolution& convolution) const
       COHORT_REQUIRES(mu_) {
     if (status == CUDNN_STATUS_SUCCESS) return;
+    std::array<char, 1024> why{};
+    if (functions_->last_error != nullptr) functions_->last_error(why.data(), why.size());
     ThrowError(CodeOf(status), StrCat("[cuda/libraries] expected ", call, " to succeed; got ",
-                                      functions_->cudnnGetErrorString(status), " for ", CallText(part, convolution)));
+                                      functions_->cudnnGetErrorString(status), why[0] == 0 ? "" : " (", why.data(),
+                                      why[0] == 0 ? "" : ")", " for ", CallText(part, convolution)));
   }
 
   void Open() COHORT_REQUIRES(mu_) {
-    if (!functions_) functions_.emplace(DynamicLibrary::Open(CudnnRequest(CUDNN_MAJOR), CudaLibraryFolders()));
+    if (functions_) return;
+    OpenNvrtcIfItIsThere();
+    functions_.emplace(DynamicLibrary::Open(CudnnRequest(CUDNN_MAJOR), CudaLibraryFolders()));
   }
 
   // Makes the card the thread's current one, which the library's calls need.

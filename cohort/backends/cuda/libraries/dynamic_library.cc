@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 #include <utility>
@@ -31,6 +32,31 @@ void AddMatches(const std::string& pattern, std::vector<std::string>& paths) {
     for (size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
   }
   globfree(&found);
+}
+
+// Returns the parts of a text with colons between them, without empty ones.
+std::vector<std::string> SplitPath(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream listed(text);
+  for (std::string part; std::getline(listed, part, ':');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// Returns the folders that may have Python's packages in lib/python3*/, each once.
+std::vector<std::string> PythonRoots() {
+  std::vector<std::string> roots;
+  const auto add = [&](const std::string& root) {
+    if (!root.empty() && std::find(roots.begin(), roots.end(), root) == roots.end()) roots.push_back(root);
+  };
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) add(Environment(variable));
+  for (const std::string& folder : SplitPath(Environment("PATH"))) {
+    if (folder.ends_with("/bin") && Exists(folder + "/python3")) add(folder.substr(0, folder.rfind('/')));
+  }
+  if (const std::string home = Environment("HOME"); !home.empty()) add(home + "/.local");
+  for (const char* root : {"/usr/local", "/usr"}) add(root);
+  return roots;
 }
 
 // The text of the last error of the loader.
@@ -74,6 +100,11 @@ DynamicLibrary DynamicLibrary::Open(const LibraryRequest& request, const std::ve
                                        "folder"));
 }
 
+void DynamicLibrary::OpenNeighbour(const std::string& file) const {
+  const size_t slash = path_.rfind('/');
+  if (slash != std::string::npos) dlopen(StrCat(path_.substr(0, slash + 1), file).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 void* DynamicLibrary::FindAddress(const char* name) const {
   dlerror();
   return dlsym(handle_, name);
@@ -89,20 +120,10 @@ void* DynamicLibrary::Address(const char* name) const {
 }
 
 std::vector<std::string> CudaLibraryFolders() {
-  std::vector<std::string> folders;
-  std::istringstream listed(Environment("COHORT_CUDA_LIBRARY_PATH"));
-  for (std::string folder; std::getline(listed, folder, ':');) {
-    if (!folder.empty()) folders.push_back(folder);
-  }
+  std::vector<std::string> folders = SplitPath(Environment("COHORT_CUDA_LIBRARY_PATH"));
   const std::string toolkit = Environment("CUDA_HOME");
   AddMatches((toolkit.empty() ? "/usr/local/cuda" : toolkit) + "/lib64", folders);
-  std::vector<std::string> roots;
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const std::string root = Environment(variable); !root.empty()) roots.push_back(root);
-  }
-  if (const std::string home = Environment("HOME"); !home.empty()) roots.push_back(home + "/.local");
-  roots.insert(roots.end(), {"/usr/local", "/usr"});
-  for (const std::string& root : roots) {
+  for (const std::string& root : PythonRoots()) {
     for (const char* packages : {"site-packages", "dist-packages"}) {
       AddMatches(StrCat(root, "/lib/python3*/", packages, "/nvidia/*/lib"), folders);
     }

@@ -39,6 +39,10 @@ class DynamicLibrary {
   F* Find(const char* name) const {
     return reinterpret_cast<F*>(FindAddress(name));
   }
+  // Opens another file of the library's folder, if it is there. A library that wants this file by its bare name then
+  // gets it, although the system's loader does not look into the folder. Does nothing if the system's loader has found
+  // the library.
+  void OpenNeighbour(const std::string& file) const;
   // Returns the path of the file, or its name if the system's loader has found it.
   const std::string& path() const { return path_; }
 
@@ -55,8 +59,8 @@ class DynamicLibrary {
 // Returns the folders in which libraries of CUDA may lie, apart from those of the system's loader, in this order:
 // - those that the environment variable COHORT_CUDA_LIBRARY_PATH lists, with colons between them;
 // - lib64 of the toolkit in CUDA_HOME, or else in /usr/local/cuda;
-// - nvidia/*/lib of Python's packages: of the active environment (VIRTUAL_ENV, CONDA_PREFIX), of the user
-//   (HOME/.local), and of the system.
+// - nvidia/*/lib of Python's packages: of the active environment (VIRTUAL_ENV, CONDA_PREFIX), of each environment
+//   whose python3 stands in a folder of PATH, of the user (HOME/.local), and of the system.
 // Only folders that exist are returned, except those of COHORT_CUDA_LIBRARY_PATH.
 std::vector<std::string> CudaLibraryFolders();
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -200,6 +201,31 @@ TEST_F(DynamicLibraryTest, FoldersComeFromTheVariableTheToolkitAndPythonInThisOr
                                    folder() + "/venv/lib/python3.11/site-packages/nvidia/cudnn/lib"));
   const Variable none("CUDA_HOME", folder() + "/nowhere");
   EXPECT_THAT(CudaLibraryFolders(), Not(Contains(folder() + "/nowhere/lib64")));
+}
+
+TEST_F(DynamicLibraryTest, PythonOfThePathShowsItsPackages) {
+  const std::string lib = "/lib/python3.12/site-packages/nvidia/nccl/lib";
+  for (const char* root : {"/with", "/without"}) fs::create_directories(folder() + root + lib);
+  for (const char* root : {"/with", "/without"}) fs::create_directories(folder() + root + "/bin");
+  fs::create_symlink("/usr/bin/env", folder() + "/with/bin/python3");
+  const Variable path("PATH", folder() + "/without/bin:" + folder() + "/with/bin");
+  EXPECT_THAT(CudaLibraryFolders(),
+              AllOf(Contains(folder() + "/with" + lib), Not(Contains(folder() + "/without" + lib))));
+  const Variable active("VIRTUAL_ENV", folder() + "/with");
+  std::vector<std::string> folders = CudaLibraryFolders();
+  EXPECT_EQ(std::count(folders.begin(), folders.end(), folder() + "/with" + lib), 1);
+}
+
+// As NVRTC does with the file of its functions: the system's loader does not know the folder.
+TEST_F(DynamicLibraryTest, ANeighbourIsFoundByItsBareNameAfterwards) {
+  NEEDS_STUBS();
+  Put("beside/stub_libnvrtc.so.13", STUB_130000);
+  Put("beside/stub_neighbour.so.1", STUB_NEIGHBOUR);
+  const DynamicLibrary library = DynamicLibrary::Open(WithOtherFiles(NvrtcRequest(13)), {folder() + "/beside"});
+  library.OpenNeighbour("no_such_file.so.1");
+  EXPECT_EQ(dlopen("stub_neighbour.so.1", RTLD_NOW), nullptr);
+  library.OpenNeighbour("stub_neighbour.so.1");
+  EXPECT_NE(dlopen("stub_neighbour.so.1", RTLD_NOW), nullptr);
 }
 
 TEST_F(DynamicLibraryTest, AnNcclThatTellsNoVersionIsNamedWithItsPath) {

@@ -41,8 +41,17 @@ struct Functions {
   const char* (*const error)(Result);
 };
 
+DynamicLibrary OpenLibrary() {
+  DynamicLibrary library = DynamicLibrary::Open(NvrtcRequest(kMajor), CudaLibraryFolders());
+  int major = 0, minor = 0;
+  library.Get<Result(int*, int*)>("nvrtcVersion")(&major, &minor);
+  // NVRTC opens this file by its bare name when it first compiles.
+  library.OpenNeighbour(StrCat("libnvrtc-builtins.so.", major, ".", minor));
+  return library;
+}
+
 const Functions& Library() {
-  static const Functions functions(DynamicLibrary::Open(NvrtcRequest(kMajor), CudaLibraryFolders()));
+  static const Functions functions(OpenLibrary());
   return functions;
 }
 
@@ -63,6 +72,14 @@ class NvrtcCompiler final : public KernelCompiler {
 };
 
 }  // namespace
+
+void OpenNvrtcIfItIsThere() {
+  try {
+    Library();
+  } catch (const FailedPreconditionError&) {
+    // What needs it says so.
+  }
+}
 
 std::string CompileWithNvrtc(const std::string& source, const std::string& name, int major, int minor) {
   const Functions& library = Library();

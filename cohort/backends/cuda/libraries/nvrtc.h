@@ -8,6 +8,10 @@
 
 namespace cohort::cuda {
 
+// Opens the library, if it is there. cuDNN opens it by its bare name, so it has to be open before cuDNN wants it: in
+// the folders of Python's packages the system's loader does not look.
+void OpenNvrtcIfItIsThere();
+
 // Compiles the text, which includes nothing, for cards of the compute capability major.minor. Returns the code as
 // Driver::LoadKernel takes it. `name` is for the compiler's messages. Throws as KernelCompiler::Compile does.
 // Thread-safe.

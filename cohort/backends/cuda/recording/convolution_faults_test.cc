@@ -59,7 +59,7 @@ class ConvolutionFaultsTest : public OwnCardTest {
 
 constexpr Code kCodes[] = {Code::kInternal, Code::kUnimplemented, Code::kResourceExhausted};
 
-// The failed step has changed nothing, and the next one works.
+// No algorithm works. The failed step has changed nothing, and the next one works.
 TEST_F(ConvolutionFaultsTest, AConvolutionThatFailsIsNamedAndTheNextStepWorks) {
   ConvolutionNetwork network(OneCard());
   std::vector<Tensor> before = network.Values();
@@ -67,7 +67,7 @@ TEST_F(ConvolutionFaultsTest, AConvolutionThatFailsIsNamedAndTheNextStepWorks) {
   for (const Code code : kCodes) {
     for (const int call : {1, 2, 3}) {
       ++images;  // each step is the first of its shape
-      algorithms().FailCall(call, code);
+      algorithms().FailCall(call, code, FakeAlgorithms::kCount);
       const Status status = StatusOf([&] { network.Train(images, 1); });
       EXPECT_EQ(status.code(), code);
       EXPECT_THAT(std::string(status.message()),

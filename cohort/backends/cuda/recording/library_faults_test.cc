@@ -25,7 +25,7 @@ TEST_F(LibraryFaultsTest, AProductThatFailsIsNamedAndTheNextStepWorks) {
     for (const Code code : {Code::kInternal, Code::kUnimplemented, Code::kResourceExhausted}) {
       const int64_t rows = 4 + static_cast<int64_t>(losses[fails].size());  // each step is the first of its shape
       if (fails) {
-        cards_.blas().algorithms().FailCall(1, code);
+        cards_.blas().algorithms().FailCall(1, code, FakeAlgorithms::kCount);
         const Status status = StatusOf([&] { network.Train(rows, 1); });
         EXPECT_EQ(status.code(), code);
         EXPECT_THAT(std::string(status.message()),
