@@ -97,7 +97,9 @@ if [[ $SANITIZER == yes ]]; then
   elif [[ -x $BIN/cuda_op_cases_test ]]; then
     for tool in memcheck racecheck; do
       for suite in cuda_op_cases_test cuda_kernels_test; do
-        [[ ! -x $BIN/$suite ]] || run "compute-sanitizer $tool $suite" "$checker" --tool "$tool" --error-exitcode 9 "$BIN/$suite"
+        # Errors of the API are the programs' business: an event that is not reached yet is one.
+        [[ ! -x $BIN/$suite ]] || run "compute-sanitizer $tool $suite" "$checker" --tool "$tool" --report-api-errors no \
+          --error-exitcode 9 "$BIN/$suite"
       done
     done
   fi

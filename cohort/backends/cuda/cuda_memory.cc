@@ -454,13 +454,20 @@ void CudaMemory::TrimLocked() {
   for (Block* block : free_) {
     if (block->before == nullptr && block->after == nullptr) whole.push_back(block);
   }
+  Status failure;
   for (Block* block : whole) {
-    driver_.Free(options_.card, block->data);
+    try {
+      driver_.Free(options_.card, block->data);
+    } catch (const Error& error) {
+      if (failure.ok()) failure = Status(error.code(), error.what());
+      continue;  // the block can still be used
+    }
     stats_.reserved -= block->size;
     free_.erase(block);
     std::erase_if(segments_, [&](const std::unique_ptr<Segment>& segment) { return segment->data == block->data; });
     delete block;
   }
+  failure.ThrowIfError();
 }
 
 void CudaMemory::Detach() {

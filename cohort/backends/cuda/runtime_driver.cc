@@ -134,8 +134,9 @@ class RuntimeDriver final : public Driver {
   // Segments come from cudaMalloc and not from a pool of the driver's, so a card with access reaches all of them.
   void EnablePeerAccess(int card, int peer) override {
     MutexLock lock(mu_);
-    if (!peers_.insert(std::minmax({card, peer})).second) return;
+    if (peers_.count(std::minmax({card, peer})) > 0) return;
     const bool direct = ReachesMemory(card, peer) && ReachesMemory(peer, card);
+    peers_.insert(std::minmax({card, peer}));
     LogInfo("cuda", "the cards ", card, " and ", peer, direct ? " reach" : " do not reach", " each other's memory",
             direct ? "" : ": copies between them go through host memory");
   }

@@ -129,9 +129,7 @@ class RealNccl final : public Nccl {
  private:
   template <typename Fn>
   NcclResult Call(NcclComm comm, StreamHandle stream, const Fn& fn) {
-    // A thread's first card is card 0. The stream knows its own.
-    int card = 0;
-    if (cudaStreamGetDevice(Native(stream), &card) != cudaSuccess || cudaSetDevice(card) != cudaSuccess) {
+    if (cudaSetDevice(stream.card) != cudaSuccess) {
       return {NcclResult::State::kFailed, "cudaSetDevice has failed"};
     }
     return Outcome(fn(Native(comm), Native(stream)), Native(comm));

@@ -268,7 +268,8 @@ TEST_F(RecordingTest, ABadRowOfAVariableFailsTheStep) {
 }
 
 // A capture that the driver refuses in the middle: the step is launched, once, and there is no second attempt.
-TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
+// Another thread may have made the call that was refused.
+TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsTriedAgain) {
   COHORT_NEEDS_FAKE("it refuses a call of the capture");
   std::vector<Tensor> losses[2], values[2];
   std::string log;
@@ -282,14 +283,12 @@ TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsNotTriedAgain) {
         ::testing::internal::CaptureStderr();
       }
       const Asked asked = AskedBy([&] { losses[recorded].push_back(network.Train(5, i)); });
-      EXPECT_EQ(asked.graphs, 0) << i;
+      EXPECT_EQ(asked.graphs, recorded && i > 1 ? 1 : 0) << i;
       if (recorded && i == 1) log = ::testing::internal::GetCapturedStderr();
     }
     values[recorded] = network.Values();
   }
-  // The first error says what was refused. The one at the end of the capture only says that there was another.
-  EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("work that the test refuses"),
-                         HasSubstr("not permitted when stream is capturing"), Not(HasSubstr("previous error"))));
+  EXPECT_THAT(log, Not(HasSubstr("are not recorded")));
   ExpectSame(losses[1], losses[0]);
   ExpectSame(values[1], values[0]);
 }
@@ -328,7 +327,7 @@ TEST_F(RecordingTest, ACallThatMakesACaptureInvalidLetsTheStepBeLaunched) {
   step();
   EXPECT_EQ(refused_calls, 0);
   ::testing::internal::CaptureStderr();
-  step();
+  for (int i = 0; i < 3; ++i) step();  // so many attempts
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("are not recorded, because"), HasSubstr("add")));
   const int refused = refused_calls;
@@ -337,8 +336,8 @@ TEST_F(RecordingTest, ACallThatMakesACaptureInvalidLetsTheStepBeLaunched) {
               for (int i = 0; i < 3; ++i) step();
             }).graphs,
             0);
-  EXPECT_EQ(refused_calls, refused) << "there is no second attempt";
-  EXPECT_THAT(session.Run(sum.Read()).ToVector<float>(), ElementsAre(15, 105));
+  EXPECT_EQ(refused_calls, refused) << "there is no fourth attempt";
+  EXPECT_THAT(session.Run(sum.Read()).ToVector<float>(), ElementsAre(21, 147));
 }
 
 // The first attempt does not know how much memory the step needs. Its work is thrown away.

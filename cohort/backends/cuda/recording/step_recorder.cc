@@ -193,14 +193,15 @@ GraphHandle CudaStepRecorder::Capture(const Work& work, const std::shared_ptr<Re
       std::rethrow_exception(failure);
     } catch (const Error& error) {
       if (valid) throw;
-      throw UnimplementedError(error.what());  // another attempt would be refused, too
+      // A call that is not allowed. Another thread may have made it, so another attempt may succeed.
+      throw AbortedError(error.what());
     }
   }
   try {
     return driver_.EndCapture(stream_);
   } catch (const FailedPreconditionError& invalid) {
     *parts = RecordedParts();
-    throw UnimplementedError(invalid.what());
+    throw AbortedError(invalid.what());
   }
 }
 
