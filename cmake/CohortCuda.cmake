@@ -41,12 +41,21 @@ if(COHORT_WITH_CUDA AND NOT (COHORT_SANITIZE AND COHORT_WITH_CUDA STREQUAL AUTO)
     endif()
     find_package(CUDAToolkit 13 QUIET)
     if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION_MAJOR EQUAL 13)
-      set(COHORT_HAS_CUDA TRUE)
+      # NVIDIA's packages of cuDNN and NCCL are not part of the toolkit.
+      find_path(COHORT_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+      find_path(COHORT_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+      if(COHORT_CUDNN_INCLUDE AND COHORT_NCCL_INCLUDE)
+        set(COHORT_HAS_CUDA TRUE)
+      else()
+        message(STATUS "CUDA: the headers of cuDNN 9 and NCCL 2 are needed; found: "
+          "cudnn.h ${COHORT_CUDNN_INCLUDE}, nccl.h ${COHORT_NCCL_INCLUDE}")
+      endif()
     endif()
   endif()
   if(NOT COHORT_HAS_CUDA AND NOT COHORT_WITH_CUDA STREQUAL AUTO)
-    message(FATAL_ERROR "COHORT_WITH_CUDA=${COHORT_WITH_CUDA} needs the CUDA toolkit 13 (nvcc and its headers); set CUDA_HOME "
-      "or CMAKE_CUDA_COMPILER, or configure with COHORT_WITH_CUDA=OFF")
+    message(FATAL_ERROR "COHORT_WITH_CUDA=${COHORT_WITH_CUDA} needs the CUDA toolkit 13 (nvcc and its headers) and the headers "
+      "of cuDNN 9 and NCCL 2; set CUDA_HOME or CMAKE_CUDA_COMPILER, COHORT_CUDNN_INCLUDE and COHORT_NCCL_INCLUDE, or configure "
+      "with COHORT_WITH_CUDA=OFF")
   endif()
 endif()
 message(STATUS "CUDA devices: ${COHORT_HAS_CUDA}")

@@ -241,13 +241,20 @@ int Run(const Flags& flags) {
     PrintLosses(flags, {first_batch, "float32"});
     return 0;
   }
+  bool failed = false;
   for (const std::string& batch : flags.batches) {
     for (const std::string& precision : flags.precisions) {
+      const Setting setting{std::atoi(batch.c_str()), precision};
       config::EnableTensorFloat32Execution(precision == "tf32");
-      kind->second(flags, {std::atoi(batch.c_str()), precision});
+      try {
+        kind->second(flags, setting);
+      } catch (const Error& error) {
+        LineOf(flags, setting).Text("error", error.what()).Print();  // the others go on
+        failed = true;
+      }
     }
   }
-  return 0;
+  return failed ? 1 : 0;
 }
 
 }  // namespace

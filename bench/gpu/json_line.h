@@ -13,10 +13,17 @@ namespace cohort::gpu_bench {
 
 inline double MedianOf(const std::vector<double>& times) { return Median(times); }
 
-// Collects fields and prints them. The texts must need no escapes.
+// Collects fields and prints them. The names must need no escapes.
 class JsonLine {
  public:
-  JsonLine& Text(const std::string& name, const std::string& value) { return Add(name, "\"" + value + "\""); }
+  JsonLine& Text(const std::string& name, const std::string& value) {
+    std::string text;
+    for (const char c : value) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c == '\n' ? ' ' : c;
+    }
+    return Add(name, "\"" + text + "\"");
+  }
   JsonLine& Number(const std::string& name, double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.6g", value);

@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# Runs the test suites of GPUs on the cards of this machine: run.sh [FOLDER WITH THE PROGRAMS] [--no_sanitizer].
-# With --list it runs nothing: it prints how many tests of each suite it would run, and fails if a suite has none.
+# Runs the test suites of GPUs on the cards of this machine: run.sh [FOLDER WITH THE PROGRAMS] [--no_sanitizer] [--suite=NAME ...].
+# --suite runs this suite only, and can be given more than once; `--suite=memcheck` and `--suite=racecheck` are the runs under
+# compute-sanitizer. With --list it runs nothing: it prints how many tests of each suite it would run, and fails if a suite has
+# none. COHORT_GPU_SUITE_SECONDS: a suite that takes longer is ended (default: 900). COHORT_GPU_LOG names a file that gets the
+# whole output of all suites while they run; otherwise only the end of the output of a suite that fails is printed.
 # `./dev test gpu` calls it, and `./dev gpu-pack` puts it into its archive. It exits with 1 if a suite fails, and with 3 if there
 # is no card, after saying so. COHORT_CARD_SIGNS names other files than the driver's as signs of a card, for run_test.py.
 set -uo pipefail
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 BIN="$HERE/bin"
-SANITIZER=yes LIST=no
+SANITIZER=yes LIST=no CHOSEN=()
 for argument in "$@"; do
   case $argument in
     --no_sanitizer) SANITIZER=no ;;
     --list) LIST=yes ;;
+    --suite=*) CHOSEN+=("${argument#--suite=}") ;;
     -*) printf 'run.sh: unknown argument %s\n' "$argument" >&2 && exit 2 ;;
     *) BIN="$argument" ;;
   esac
@@ -55,25 +59,32 @@ command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=index,name,driver_ver
 
 export COHORT_TEST_CARD=1
 failed=() run=0
+KNOWN=("${SUITES[@]}" memcheck racecheck)
+for name in "${CHOSEN[@]}"; do
+  [[ " ${KNOWN[*]} " == *" $name "* ]] || { printf 'run.sh: there is no suite %s; the suites are: %s\n' "$name" "${KNOWN[*]}" >&2 && exit 2; }
+done
+is_chosen() { [[ ${#CHOSEN[@]} -eq 0 || " ${CHOSEN[*]} " == *" $1 "* ]]; }
 
-run() { # run NAME COMMAND...: prints one line, and the output if the command fails
+run() { # run NAME COMMAND...: prints the name, then one line, and the output if the command fails
   local name="$1" log start=$SECONDS verdict=ok
   shift
   log="$(mktemp)"
-  if timeout 900 "$@" >"$log" 2>&1 </dev/null; then
+  printf '%-40s ' "$name" # first: if this script is ended, too, one sees where
+  if timeout -k 10 "${COHORT_GPU_SUITE_SECONDS:-900}" "$@" 2>&1 </dev/null | tee -a "${COHORT_GPU_LOG:-/dev/null}" >"$log"; then
     # A suite without a test of a GPU would be no success.
     grep -qE '^\[==========\] [1-9][0-9]* tests? from' "$log" || verdict='FAILED (no test ran)'
     ! grep -qE '^\[  PASSED  \] 0 tests' "$log" || verdict='FAILED (all tests were skipped)'
   else
     verdict="FAILED ($?)"
   fi
+  printf '%5d s  %s  %s\n' "$((SECONDS - start))" "$verdict" "$(grep -E '^\[  (PASSED|SKIPPED)' "$log" | head -n 2 | xargs)"
   if [[ $verdict != ok ]]; then failed+=("$name") && tail -n 60 "$log"; fi
-  printf '%-40s %5d s  %s  %s\n' "$name" "$((SECONDS - start))" "$verdict" "$(grep -E '^\[  (PASSED|SKIPPED)' "$log" | head -n 2 | xargs)"
   rm -f "$log"
   run=$((run + 1))
 }
 
 for suite in "${SUITES[@]}"; do
+  is_chosen "$suite" || continue
   if [[ -x $BIN/$suite ]]; then
     run "$suite" "$BIN/$suite" "--gtest_filter=$(filter_of "$suite")"
   else
@@ -83,12 +94,12 @@ done
 
 # Keras's suites once more, with everything on a GPU that asks for no device; without those that train no model and those that
 # name their devices.
-if [[ -x $BIN/keras_test ]]; then
+if [[ -x $BIN/keras_test ]] && is_chosen keras_test; then
   run 'keras_test on a GPU' env COHORT_SUITE_DEVICE=GPU "$BIN/keras_test" \
     '--gtest_filter=-*Replicas*:OnnxExport*:Serialization*:DamagedModel*'
 fi
 
-if [[ $SANITIZER == yes ]]; then
+if [[ $SANITIZER == yes ]] && { is_chosen memcheck || is_chosen racecheck; }; then
   checker="$(command -v compute-sanitizer || true)"
   [[ -n $checker || ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer ]] ||
     checker="${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer"
@@ -96,6 +107,7 @@ if [[ $SANITIZER == yes ]]; then
     printf 'compute-sanitizer is not installed (it comes with the CUDA toolkit): memcheck and racecheck were not run.\n'
   elif [[ -x $BIN/cuda_op_cases_test ]]; then
     for tool in memcheck racecheck; do
+      is_chosen "$tool" || continue
       for suite in cuda_op_cases_test cuda_kernels_test; do
         # Errors of the API are the programs' business: an event that is not reached yet is one.
         [[ ! -x $BIN/$suite ]] || run "compute-sanitizer $tool $suite" "$checker" --tool "$tool" --report-api-errors no \

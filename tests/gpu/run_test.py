@@ -29,12 +29,12 @@ class RunTest(unittest.TestCase):
         return subprocess.run(["bash", str(RUN), str(self.folder), "--list"], text=True, capture_output=True, timeout=60,
                               check=False)
 
-    def run_suites(self, card=True):
+    def run_suites(self, *arguments, card=True, **variables):
         sign = self.folder / "version"
         if card:
             sign.write_text("a driver", encoding="utf-8")
-        environment = dict(os.environ, COHORT_CARD_SIGNS=str(sign))
-        return subprocess.run(["bash", str(RUN), str(self.folder), "--no_sanitizer"], env=environment, text=True,
+        environment = dict(os.environ, COHORT_CARD_SIGNS=str(sign), **variables)
+        return subprocess.run(["bash", str(RUN), str(self.folder), "--no_sanitizer", *arguments], env=environment, text=True,
                               capture_output=True, timeout=60, check=False)
 
     def test_without_a_card_nothing_runs(self):
@@ -77,6 +77,27 @@ class RunTest(unittest.TestCase):
         self.assertEqual(listed.returncode, 1, listed)
         self.assertRegex(listed.stdout, r"cuda_test +2 tests")
         self.assertEqual(listed.stderr, "no test of GPUs is in: runtime_test\n")
+
+    def test_a_chosen_suite_runs_alone(self):
+        self.add("cuda_test", ONE_TEST + "[  PASSED  ] 1 test.\n")
+        self.add("runtime_test", ONE_TEST, code=1)
+        run = self.run_suites("--suite=cuda_test")
+        self.assertEqual(run.returncode, 0, run)
+        self.assertNotIn("runtime_test", run.stdout)
+        unknown = self.run_suites("--suite=cuda_tset")
+        self.assertEqual(unknown.returncode, 2, unknown)
+        self.assertIn("there is no suite cuda_tset; the suites are: cuda_op_cases_test", unknown.stderr)
+
+    def test_a_suite_that_takes_too_long_is_ended_and_its_output_is_kept(self):
+        program = self.folder / "cuda_test"
+        program.write_text("#!/bin/sh\necho the test that hangs\nexec sleep 50\n", encoding="utf-8")
+        program.chmod(0o755)
+        log = self.folder / "log"
+        run = self.run_suites(COHORT_GPU_SUITE_SECONDS="1", COHORT_GPU_LOG=str(log))
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn("FAILED (124)", run.stdout)
+        self.assertIn("the test that hangs", run.stdout)
+        self.assertEqual(log.read_text(encoding="utf-8"), "the test that hangs\n")
 
     def test_an_empty_folder_is_an_error(self):
         for run in (self.run_suites(), self.list_suites()):

@@ -142,13 +142,16 @@ void CudaDevice::CopyToHostAsync(const Tensor& value, CopyDone done) {
   };
   auto copy =
       std::make_shared<Copy>(Copy{value, pinned_->NewTensor(card_, value.dtype(), value.shape()), std::move(done)});
-  to_host_.Wait(parts_->compute.Record());
+  const std::shared_ptr<StreamEvent> computed = parts_->compute.Record();
+  to_host_.Wait(computed);
   if (value.bytes() > 0) {
     driver_.CopyAsync(copy->host.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kToHost, to_host_.handle());
   }
-  to_host_.Record()->OnReady([this, copy = std::move(copy)](const Status& status) mutable {
+  to_host_.Record()->OnReady([this, copy = std::move(copy), computed](const Status& status) mutable {
     KeepIfStillWritten(status, copy->host);
-    RunOnHost([copy = std::move(copy), status] {
+    RunOnHost([copy = std::move(copy), computed, until = Deadline(), status] {
+      // The work has ended. Its callbacks, which tell the step of bad data, have another thread, and may not.
+      if (status.ok()) (void)computed->Synchronize(until);
       copy->device.Reset();
       copy->done(status, status.ok() ? std::move(copy->host) : Tensor());
     });

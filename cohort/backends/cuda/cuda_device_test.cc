@@ -189,6 +189,26 @@ TEST_F(CudaDeviceTest, MemoryOfADeviceWhoseWorkDoesNotEndIsLeftToTheProcess) {
 }
 
 // The step may go on later, and write its results.
+// A step learns of bad data in a callback of the compute stream. Who gets the value has to know.
+TEST_F(CudaDeviceTest, ACopyToTheHostIsReadyAfterTheCallbacksOfTheWorkBeforeIt) {
+  COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
+  const auto device = MakeDevice();
+  const Tensor there = ThreeNumbersOn(*device);
+  std::promise<void> release;
+  std::atomic<bool> called{false};
+  fake_.control().Hold(0);
+  device->compute_stream()->Record()->OnReady([&, go = release.get_future().share()](const Status&) {
+    go.wait();
+    called = true;
+  });
+  std::promise<bool> ready;
+  device->CopyToHostAsync(there, [&](const Status& status, const Tensor&) { ready.set_value(status.ok() && called); });
+  fake_.control().Release(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // enough for the copy
+  release.set_value();
+  EXPECT_TRUE(ready.get_future().get());
+}
+
 TEST_F(CudaDeviceTest, HostMemoryOfARecordedStepThatDoesNotEndIsNotUsedAgain) {
   COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   static auto* const driver = new FakeDriver;

@@ -60,12 +60,16 @@ class CudaFaultsTest : public ::testing::Test {
   static int Number(Card card) { return driver_ == nullptr ? 0 : static_cast<int>(card); }
   static std::string Gpu(Card card) { return StrCat("/device:GPU:", Number(card)); }
   static FakeControl& control() { return driver_->control(); }
-  // Makes the next work on the card use a wrong address.
+  // Makes the next work on the card use a wrong address. A real card has failed when it returns.
   static void UseWrongAddress(Card card) {
     if (driver_ != nullptr) return control().FailWork(card, 1);
     Driver& driver = *FindDriver();
     auto* const nowhere = reinterpret_cast<uint64_t*>(uintptr_t{64});
-    LaunchFetchError(driver, driver.MakeStream(Number(card), "wrong"), nowhere, nowhere);
+    const StreamHandle stream = driver.MakeStream(Number(card), "wrong");
+    LaunchFetchError(driver, stream, nowhere, nowhere);
+    const EventHandle event = driver.MakeEvent(Number(card), EventUse::kOrder);
+    driver.Record(event, stream);
+    (void)driver.Synchronize(event);  // the card needs time to find out
   }
   static inline FakeDriver* driver_ = nullptr;  // null on a real card
 };

@@ -38,9 +38,16 @@ class StreamState : public std::enable_shared_from_this<StreamState> {
     reserve_ = driver_.MakeEvent(card_, EventUse::kOrder);
   }
 
-  // Records a new event. `first` is its first callback, or empty.
-  std::shared_ptr<CudaEvent> Record(StreamHandle stream, StreamEvent::Callback first) {
-    MutexLock lock(record_mu_);  // numbers and records have one order
+  // Calls `before`, if it is not empty, and records a new event. What it returns is the first callback of the event.
+  std::shared_ptr<CudaEvent> Record(StreamHandle stream, const CudaStream::BeforeRecord& before) {
+    // Numbers and records have one order, and no event of another thread comes between `before` and its event.
+    MutexLock lock(record_mu_);
+    StreamEvent::Callback first;
+    try {
+      if (before) first = before();
+    } catch (...) {
+      Fail(Status::FromCurrentException());
+    }
     EventHandle handle;
     const int64_t number = ++last_number_;
     try {
@@ -341,15 +348,9 @@ StreamHandle CudaStream::handle() const {
 }
 
 std::shared_ptr<StreamEvent> CudaStream::Record() {
-  StreamEvent::Callback first;
-  try {
-    if (before_record_) first = before_record_();
-  } catch (...) {
-    state_->Fail(Status::FromCurrentException());
-  }
   void* const native = native_.load(std::memory_order_acquire);
   if (native == nullptr) return std::make_shared<CudaEvent>(state_, EventHandle(), 0);
-  return state_->Record({native, card_}, std::move(first));
+  return state_->Record({native, card_}, before_record_);
 }
 
 void CudaStream::Wait(const std::shared_ptr<StreamEvent>& event) {

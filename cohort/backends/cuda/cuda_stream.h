@@ -67,9 +67,9 @@ class CudaStream final : public Stream {
   // that was forked after the first use of a card (UseCards).
   StreamHandle handle() const;
 
-  // Sets a function that each later Record calls first. It may enqueue work on the stream. What it returns, if not
-  // empty, is for work that it has enqueued, and becomes the first callback of the new event. Requires: no other thread
-  // uses the stream yet.
+  // Sets a function that each later Record calls first, one call at a time, once the driver's stream exists. It may
+  // enqueue work on the stream. What it returns, if not empty, is for work that it has enqueued, and becomes the first
+  // callback of the new event. Requires: no other thread uses the stream yet.
   using BeforeRecord = std::function<StreamEvent::Callback()>;
   void SetBeforeRecord(BeforeRecord before) { before_record_ = std::move(before); }
 

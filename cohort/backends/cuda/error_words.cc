@@ -52,6 +52,7 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
 
   Check Announce(const KernelContext& ctx, Describe describe, std::string where) {
     StepError& error = ErrorOf(ctx);
+    (void)stream_.handle();  // makes the stream, which takes locks that a thread in BeforeRecord may hold
     MutexLock lock(mu_);
     // Memory is taken here, where a kernel can throw, and not when an event is recorded.
     uint64_t* const pinned = TakePinned();

@@ -113,6 +113,18 @@ COHORT_KERNEL T ShuffleXor([[maybe_unused]] const Thread& thread, T value, int m
 #endif
 }
 
+// Returns a * b, rounded before something is added to it, also in a file whose kernels multiply and add at once. W is
+// float or double.
+template <typename W>
+COHORT_KERNEL W RoundedProduct(W a, W b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(W) == sizeof(float)) return __fmul_rn(a, b);
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
 // Adds to, and returns the old value of, an integer in device memory that other threads change too.
 COHORT_KERNEL uint32_t AtomicAdd(uint32_t* to, uint32_t value) {
 #ifdef __CUDA_ARCH__

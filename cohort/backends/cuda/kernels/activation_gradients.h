@@ -51,7 +51,7 @@ struct SigmoidGradient {
 struct TanhGradient {
   template <typename W>
   COHORT_KERNEL static W Apply(W y, W g) {
-    return g * (W(1) - y * y);
+    return g * (W(1) - RoundedProduct(y, y));
   }
 };
 struct LeakyReluFunction {
