@@ -39,7 +39,8 @@ GuideNetwork::GuideNetwork(int64_t batch, DType dtype, const GuideNetworkOptions
   }
   h = Finished(ops::MatMul(ops::Reshape(h, {-1, kGuideFlat}), Weights({kGuideFlat, 512}, kGuideFlat)), 512);
   const Output logits = ops::BiasAdd(ops::MatMul(h, Weights({512, 10}, 512)), Computed(Variable(Shape{10}, 0)));
-  loss_ = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(ops::Cast(logits, DType::kFloat32), y));
+  loss_ =
+      ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = y, .logits = ops::Cast(logits, DType::kFloat32)}));
   train_ = options.momentum > 0 ? train::MomentumOptimizer(options.learning_rate, options.momentum).Minimize(loss_)
                                 : train::GradientDescentOptimizer(options.learning_rate).Minimize(loss_);
   init_ = ops::GlobalVariablesInitializer(graph_);

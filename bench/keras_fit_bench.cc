@@ -38,7 +38,7 @@ class Bare {
     const Output x = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, 784});
     const Output y = ops::Placeholder(graph_, DType::kInt64, Shape{-1});
     const Output logits = Dense(ops::Relu(Dense(x, 784, hidden)), hidden, 10);
-    const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, y));
+    const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = y, .logits = logits}));
     Node* train = train::GradientDescentOptimizer(0.0001).Minimize(loss);
     const ops::Variable correct(graph_, Tensor::Scalar(0.0), {.trainable = false});
     Node* count = correct.AssignAdd(

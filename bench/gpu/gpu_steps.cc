@@ -124,7 +124,7 @@ void MeasurePerceptron(const Flags& flags, const Setting& setting) {
   };
   const Output x = computed(kept(SineValues(DType::kFloat32, Shape{setting.batch, 784}, 1.0f)));
   const Output logits = ops::Cast(dense(ops::Relu(dense(x, 784, 128)), 128, 10), DType::kFloat32);
-  const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, kept(labels)));
+  const Output loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = kept(labels), .logits = logits}));
   Node* train = train::MomentumOptimizer(0.001, 0.9).Minimize(loss);
   Session session(graph);
   session.Run(ops::GlobalVariablesInitializer(graph));

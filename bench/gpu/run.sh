@@ -6,6 +6,7 @@ set -uo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 WHAT="${1:-}"
 PYTHON="${PYTHON:-python3}"
+[[ $PYTHON != */* ]] || PYTHON="$(realpath -s "$PYTHON")" # a path holds from any folder
 STEPS="${2:-$HERE/../bin}/gpu_steps"
 
 ours() {

@@ -271,8 +271,8 @@ std::vector<Case> NetworkCases() {
       CASE(InTopK(in.x, in.i, 2, name)),
       CASE(Softmax(in.x, name)),
       CASE(LogSoftmax(in.x, name)),
-      CASE(SoftmaxCrossEntropyWithLogits(in.x, in.y, name)),
-      CASE(SparseSoftmaxCrossEntropyWithLogits(in.x, in.i, name)),
+      CASE(SoftmaxCrossEntropyWithLogits({.labels = in.y, .logits = in.x}, name)),
+      CASE(SparseSoftmaxCrossEntropyWithLogits({.labels = in.i, .logits = in.x}, name)),
       CASE(ScalarSummary("tag", in.s, name)),
       CASE(HistogramSummary("tag", in.x, name)),
       CASE(MergeSummary({in.text}, name)),
@@ -378,7 +378,7 @@ TEST(CompositeNamesTest, TheNameIsThePrefix) {
   Inputs in;
   EXPECT_EQ(Dropout(in.x, 0.5, 0, "mine").node->name().rfind("mine/", 0), 0u);
   EXPECT_EQ(StatelessDropout(in.x, 0.5, in.seed, "ours").node->name().rfind("ours/", 0), 0u);
-  EXPECT_EQ(SigmoidCrossEntropyWithLogits(in.x, in.y, "loss").node->name().rfind("loss", 0), 0u);
+  EXPECT_EQ(SigmoidCrossEntropyWithLogits({.labels = in.y, .logits = in.x}, "loss").node->name().rfind("loss", 0), 0u);
   EXPECT_EQ(ReportUninitializedVariables(in.g, "report").node->name().rfind("report/", 0), 0u);
   const Output last = Dropout(in.x, 0.5);
   EXPECT_EQ(last.node->site().line, __LINE__ - 1);

@@ -19,6 +19,7 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/slice.h"
+#include "cohort/ops/softmax.h"
 #include "cohort/ops/variables.h"
 #include "tests/ops/interpreter.h"
 
@@ -190,6 +191,21 @@ TEST_F(OperandTest, AGradientThatIsNotThereNamesItsVariable) {
                 AllOf(HasSubstr("the loss 'Mean:0' does not depend on variable 'b'")));
   }
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ToDense(Gradient()); }), HasSubstr("got none"));
+}
+
+TEST(CrossEntropyInputsTest, AMissingInputAndIntegerLogitsAreNamed) {
+  Graph g;
+  const Output logits = ops::Placeholder(g, DType::kFloat32, Shape{-1, 10}, "scores");
+  const Output labels = ops::Placeholder(g, DType::kInt64, Shape{-1}, "classes");
+  const auto message = [](const ops::CrossEntropyInputs& inputs) {
+    return MessageOf<InvalidArgumentError>([&] { ops::SparseSoftmaxCrossEntropyWithLogits(inputs); });
+  };
+  EXPECT_THAT(message({.labels = labels, .logits = {}}),
+              HasSubstr("got no logits: pass {.labels = ..., .logits = ...}"));
+  EXPECT_THAT(message({.labels = {}, .logits = logits}), HasSubstr("got no labels"));
+  EXPECT_THAT(message({.labels = logits, .logits = labels}),
+              AllOf(HasSubstr("got int64 from Placeholder node 'classes'"), HasSubstr("may be swapped")));
+  EXPECT_EQ(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = logits}).shape(), Shape{-1});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cohort/ops/softmax.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -115,6 +116,18 @@ std::vector<int64_t> ReshapeDims(const Shape& shape, const char* what) {
   return dims;
 }
 
+void CheckInputs(const CrossEntropyInputs& inputs) {
+  for (const auto& [value, what] : {std::pair(inputs.labels, "labels"), std::pair(inputs.logits, "logits")}) {
+    if (value.node != nullptr) continue;
+    throw InvalidArgumentError(
+        StrCat("[ops/softmax] expected labels and logits; got no ", what, ": pass {.labels = ..., .logits = ...}"));
+  }
+  if (IsFloating(inputs.logits.dtype())) return;
+  throw InvalidArgumentError(StrCat("[ops/softmax] expected logits of a floating-point dtype; got ",
+                                    inputs.logits.dtype(), " from ", inputs.logits.node->Describe(),
+                                    ": labels and logits may be swapped"));
+}
+
 // The op is for [batch, classes]; more batch dimensions are folded into one and unfolded afterwards.
 Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, const NodeName& name) {
   Graph& graph = logits.graph();
@@ -136,15 +149,19 @@ Output CrossEntropy(const char* op, Output logits, Output labels, bool sparse, c
 
 Output Softmax(Output logits, const NodeName& name) { return Op("Softmax", {logits}).Name(name).Finish1(); }
 Output LogSoftmax(Output logits, const NodeName& name) { return Op("LogSoftmax", {logits}).Name(name).Finish1(); }
-Output SoftmaxCrossEntropyWithLogits(Output logits, Output labels, const NodeName& name) {
-  return CrossEntropy("SoftmaxCrossEntropyWithLogits", logits, labels, false, name);
+Output SoftmaxCrossEntropyWithLogits(const CrossEntropyInputs& inputs, const NodeName& name) {
+  CheckInputs(inputs);
+  return CrossEntropy("SoftmaxCrossEntropyWithLogits", inputs.logits, inputs.labels, false, name);
 }
-Output SparseSoftmaxCrossEntropyWithLogits(Output logits, Output labels, const NodeName& name) {
-  return CrossEntropy("SparseSoftmaxCrossEntropyWithLogits", logits, labels, true, name);
+Output SparseSoftmaxCrossEntropyWithLogits(const CrossEntropyInputs& inputs, const NodeName& name) {
+  CheckInputs(inputs);
+  return CrossEntropy("SparseSoftmaxCrossEntropyWithLogits", inputs.logits, inputs.labels, true, name);
 }
 
 // max(x, 0) - x z + log(1 + e^-|x|), by selection and not by |x|, so that the gradient at x = 0 is s - z as well.
-Output SigmoidCrossEntropyWithLogits(Output logits, Output labels, const NodeName& name) {
+Output SigmoidCrossEntropyWithLogits(const CrossEntropyInputs& inputs, const NodeName& name) {
+  CheckInputs(inputs);
+  const auto& [labels, logits] = inputs;
   const NameScope scope(logits.graph(), name);
   const CallSiteScope site(logits.graph(), name.site());
   const Output zero = ScalarLike(logits, 0.0);

@@ -92,7 +92,7 @@ void BuildModel(const Flags& flags, const examples::Task& task, Model& model) {
   Output x = model.images;
   if (flags.hidden > 0) x = ops::Relu(Dense(graph, x, "hidden", flags.hidden));
   const Output logits = Dense(graph, x, "softmax", kClasses);
-  model.loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, model.labels));
+  model.loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = model.labels, .logits = logits}));
   model.correct = ops::Sum(ops::Cast(ops::Equal(ops::ArgMax(logits, 1), model.labels), DType::kInt32));
   train::AdamOptimizer optimizer(flags.learning_rate);
   model.train = optimizer.Minimize(model.loss, model.global_step);

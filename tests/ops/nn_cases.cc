@@ -71,11 +71,11 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
     cases.push_back({op, "no_rows", {Ramp({0, 4})}, One(op), {0}});
   }
   const OpCase::Build loss = [](Graph&, const Outputs& in) {
-    return Outputs{ops::SoftmaxCrossEntropyWithLogits(in[0], in[1])};
+    return Outputs{ops::SoftmaxCrossEntropyWithLogits({.labels = in[1], .logits = in[0]})};
   };
   // Returns both outputs, so that the gradient of backprop (a second derivative) is checked, too.
   const OpCase::Build both = [](Graph&, const Outputs& in) {
-    const Output result = ops::SoftmaxCrossEntropyWithLogits(in[0], in[1]);
+    const Output result = ops::SoftmaxCrossEntropyWithLogits({.labels = in[1], .logits = in[0]});
     return Outputs{result, result.node->output(1)};
   };
   const Tensor logits = Scatter({3, 4}, -2, 3);
@@ -89,7 +89,7 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
                    both});
   cases.push_back({"SoftmaxCrossEntropyWithLogits", "no_rows", {Ramp({0, 4}), Ramp({0, 4})}, both, {0}});
   const OpCase::Build sparse = [](Graph&, const Outputs& in) {
-    const Output result = ops::SparseSoftmaxCrossEntropyWithLogits(in[0], in[1]);
+    const Output result = ops::SparseSoftmaxCrossEntropyWithLogits({.labels = in[1], .logits = in[0]});
     return Outputs{result, result.node->output(1)};
   };
   const Tensor classes = Tensor::Vector(std::vector<int32_t>{3, 0, 2});
@@ -104,11 +104,12 @@ void AddSoftmaxCases(std::vector<OpCase>& cases) {
                    sparse,
                    {0}});
   // This composite is listed under the op that gives it its gradient.
-  cases.push_back({"Softplus",
-                   "sigmoid_cross_entropy",
-                   {Scatter({6}, -3, 3), Ramp({6}, 0, 1)},
-                   Binary([](Output a, Output b) { return ops::SigmoidCrossEntropyWithLogits(a, b); }),
-                   {0, 1}});
+  cases.push_back(
+      {"Softplus",
+       "sigmoid_cross_entropy",
+       {Scatter({6}, -3, 3), Ramp({6}, 0, 1)},
+       Binary([](Output a, Output b) { return ops::SigmoidCrossEntropyWithLogits({.labels = b, .logits = a}); }),
+       {0, 1}});
 }
 
 void AddBiasCases(std::vector<OpCase>& cases) {

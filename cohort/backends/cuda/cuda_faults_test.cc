@@ -142,7 +142,7 @@ TEST_F(CudaFaultsTest, WithoutPinnedMemoryAStepWithACheckSaysSoAndTheSessionGoes
   const DeviceScope scope(g, Gpu(kPinned));
   const Output logits = ops::Placeholder(g, DType::kFloat32, Shape{2, 3}, "logits");
   const Output labels = ops::Placeholder(g, DType::kInt64, Shape{2}, "labels");
-  const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels);
+  const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = logits});
   const Output doubled = logits * 2.0f;
   Session session(g, "", Config());
   const auto run = [&](int64_t label) {

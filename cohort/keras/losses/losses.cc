@@ -89,7 +89,7 @@ class SparseCategoricalLoss final : public Loss {
       FailShapes(name(), "integer labels [batch] (or [batch, 1]) for predictions [batch, classes]", y_true, y_pred,
                  "; for one-hot targets use categorical_crossentropy");
     }
-    return ops::SparseSoftmaxCrossEntropyWithLogits(Logits(y_pred), labels);
+    return ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = Logits(y_pred)});
   }
   ConfigValue Serialized() const override {
     return LossInFile(*this, "SparseCategoricalCrossentropy",
@@ -132,7 +132,7 @@ class CategoricalLoss final : public Loss {
     }
     const Output targets = Smoothed(CastTo(y_true, DType::kFloat32), y_pred, y_true);
     const std::optional<Output> logits = FindLogits(*this, y_pred, "Softmax", from_logits_);
-    if (logits) return ops::SoftmaxCrossEntropyWithLogits(*logits, targets);
+    if (logits) return ops::SoftmaxCrossEntropyWithLogits({.labels = targets, .logits = *logits});
     const Output raw = CastTo(y_pred, DType::kFloat32);
     const Output probabilities = Clip(ops::Div(raw, ops::Sum(raw, {-1}, true)));
     return -ops::Sum(ops::Mul(targets, ops::Log(probabilities)), {-1});
@@ -195,7 +195,7 @@ class BinaryLoss final : public ElementwiseLoss {
       targets = targets * static_cast<float>(1.0 - smoothing_) + static_cast<float>(0.5 * smoothing_);
     }
     if (const auto logits = FindLogits(*this, y_pred, "Sigmoid", from_logits_)) {
-      return ops::SigmoidCrossEntropyWithLogits(*logits, targets);
+      return ops::SigmoidCrossEntropyWithLogits({.labels = targets, .logits = *logits});
     }
     const Output p = Clip(CastTo(y_pred, DType::kFloat32));
     return -(targets * ops::Log(p) + (1.0f - targets) * ops::Log(1.0f - p));

@@ -60,7 +60,7 @@ int TrainByHand(const std::string& training, const std::string& folder) {
   const auto losses = strategy->Run(graph, [&](distribute::ReplicaContext& replica) {
     const Output images = inputs.Of(replica)[0], labels = inputs.Of(replica)[1];
     const Output logits = ops::MatMul(images, replica.Local(w)) + replica.Local(b);
-    return replica.MeanOfGlobalBatch(ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels));
+    return replica.MeanOfGlobalBatch(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = logits}));
   });
   train::GradientDescentOptimizer optimizer(0.5);
   Node* update = strategy->Minimize(optimizer, losses);

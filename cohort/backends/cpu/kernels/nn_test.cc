@@ -137,8 +137,8 @@ TEST(CrossEntropyTest, SparseAndDenseAgreeWithTheFormula) {
   const Output logits = ops::Const(graph, std::vector<float>{1, 2, 3, 0, 0, 0}, Shape{2, 3});
   const Output labels = ops::Const(graph, std::vector<int32_t>{2, 0});
   const Output one_hot = ops::Const(graph, std::vector<float>{0, 0, 1, 1, 0, 0}, Shape{2, 3});
-  const Output sparse = ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels);
-  const Output dense = ops::SoftmaxCrossEntropyWithLogits(logits, one_hot);
+  const Output sparse = ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = logits});
+  const Output dense = ops::SoftmaxCrossEntropyWithLogits({.labels = one_hot, .logits = logits});
   Interpreter run;
   const double sum = std::exp(1) + std::exp(2) + std::exp(3);
   const std::vector<float> losses = {float(std::log(sum) - 3), float(std::log(3))};
@@ -164,8 +164,8 @@ TEST(CrossEntropyTest, NoClassesGiveNoLossAndReadNothing) {
   for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
     Graph graph;
     const Output logits = ops::Placeholder(graph, dtype, Shape{3, 0});
-    const Output loss =
-        ops::SoftmaxCrossEntropyWithLogits(logits, ops::Const(graph, Tensor::Zeros(dtype, Shape{3, 0})));
+    const Output loss = ops::SoftmaxCrossEntropyWithLogits(
+        {.labels = ops::Const(graph, Tensor::Zeros(dtype, Shape{3, 0})), .logits = logits});
     const Tensor fed = Tensor::FromBlob(page, dtype, Shape{3, 0}, nullptr);
     EXPECT_THAT(Floats(Interpreter().Run1(ops::Cast(loss, DType::kFloat32), {{logits, fed}})), ElementsAre(0, 0, 0));
   }
@@ -176,7 +176,7 @@ TEST(CrossEntropyTest, BatchDimensionsMayBeMany) {
   Graph graph;
   const Output logits = ops::Const(graph, std::vector<float>(24, 0.0f), Shape{2, 3, 4});
   const Output labels = ops::Const(graph, std::vector<int64_t>{0, 1, 2, 3, 0, 1}, Shape{2, 3});
-  const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels);
+  const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = logits});
   EXPECT_EQ(loss.shape(), (Shape{2, 3}));
   EXPECT_THAT(Floats(Interpreter().Run1(loss)), Each(FloatNear(std::log(4.0f), 1e-6f)));
 }
@@ -185,8 +185,8 @@ TEST(CrossEntropyTest, ALabelOutOfRangeIsNamed) {
   Graph graph;
   const Output logits = ops::Const(graph, std::vector<float>{1, 2, 3, 0, 0, 0}, Shape{2, 3});
   for (const int32_t label : {3, -1}) {
-    const Output loss =
-        ops::SparseSoftmaxCrossEntropyWithLogits(logits, ops::Const(graph, std::vector<int32_t>{2, label}));
+    const Output loss = ops::SparseSoftmaxCrossEntropyWithLogits(
+        {.labels = ops::Const(graph, std::vector<int32_t>{2, label}), .logits = logits});
     try {
       Interpreter().Run1(loss);
       FAIL() << "no error";
@@ -202,7 +202,7 @@ TEST(CrossEntropyTest, SigmoidIsExactAtZeroAndFarOut) {
   Graph graph;
   const Output logits = ops::Const(graph, std::vector<float>{0, 30, -30, 500});
   const Output labels = ops::Const(graph, std::vector<float>{1, 1, 0, 0});
-  const Output loss = ops::SigmoidCrossEntropyWithLogits(logits, labels);
+  const Output loss = ops::SigmoidCrossEntropyWithLogits({.labels = labels, .logits = logits});
   Interpreter run;
   const std::vector<float> losses = Floats(run.Run1(loss));
   EXPECT_NEAR(losses[0], std::log(2.0), 1e-6);

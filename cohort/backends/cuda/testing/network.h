@@ -52,7 +52,7 @@ class Network {
     const Output w2 = variable(Shape{kHidden, kClasses}, "w2", 3), b2 = variable(Shape{kClasses}, "b2", 4);
     const Output hidden = ops::Relu(ops::BiasAdd(ops::MatMul(x, w1), b1));
     const Output logits = ops::BiasAdd(ops::MatMul(hidden, w2), b2);
-    loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits(logits, labels));
+    loss = ops::Mean(ops::SparseSoftmaxCrossEntropyWithLogits({.labels = labels, .logits = logits}));
     step = Update(rule);
     session = std::make_unique<Session>(graph_, "", config);
     initializer_ = ops::GlobalVariablesInitializer(graph_);
