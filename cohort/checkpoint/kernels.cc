@@ -59,10 +59,13 @@ class GateClosed {
 
 class SnapshotTakeKernel final : public AsideKernel {
  public:
-  explicit SnapshotTakeKernel(const KernelConstruction& c) : names_(c.attr<std::vector<std::string>>("names")) {
-    if (names_.size() != static_cast<size_t>(c.node.num_inputs())) {
-      throw InvalidArgumentError(StrCat("[checkpoint] expected one name a variable; got ", names_.size(), " names for ",
-                                        c.node.num_inputs(), " variables"));
+  explicit SnapshotTakeKernel(const KernelConstruction& c)
+      : names_(c.attr<std::vector<std::string>>("names")),
+        slices_(c.attr<std::vector<std::string>>("shape_and_slices")) {
+    const auto variables = static_cast<size_t>(c.node.num_inputs());
+    if (names_.size() != variables || slices_.size() != variables) {
+      throw InvalidArgumentError(StrCat("[checkpoint] expected one name and one slice a variable; got ", names_.size(),
+                                        " names and ", slices_.size(), " slices for ", variables, " variables"));
     }
   }
 
@@ -97,7 +100,7 @@ class SnapshotTakeKernel final : public AsideKernel {
   }
 
   void Keep(KernelContext& ctx, const std::vector<Tensor>& values) const {
-    Snapshot snapshot{names_, {}};
+    Snapshot snapshot{names_, slices_, {}};
     std::vector<int64_t> shapes;
     for (const Tensor& value : values) {
       snapshot.values.push_back(ctx.device().CopyToHost(value));
@@ -110,7 +113,14 @@ class SnapshotTakeKernel final : public AsideKernel {
   }
 
   const std::vector<std::string> names_;
+  const std::vector<std::string> slices_;
 };
+
+// Writes a tensor, or the part of one that the text says.
+void Add(BundleWriter& writer, const std::string& name, const std::string& shape_and_slice, const Tensor& value) {
+  const auto [full, slice] = ParseShapeAndSlice(shape_and_slice);
+  full.has_rank() ? writer.AddSlice(name, full, slice, value) : writer.Add(name, value);
+}
 
 // Returns the value that a request asks for. A request has `parts` numbers: [snapshot, variable, ...].
 Tensor ValueAsked(KernelContext& ctx, int64_t parts) {
@@ -155,7 +165,9 @@ class SnapshotWriteKernel final : public AsideKernel {
     const auto& prefix = ctx.input(1).scalar<std::string>();
     CheckPrefix(ctx, prefix);
     BundleWriter writer(prefix);
-    for (size_t i = 0; i < snapshot->values.size(); ++i) writer.Add(snapshot->names[i], snapshot->values[i]);
+    for (size_t i = 0; i < snapshot->values.size(); ++i) {
+      Add(writer, snapshot->names[i], snapshot->slices[i], snapshot->values[i]);
+    }
     writer.Finish();
   }
 };
@@ -209,13 +221,7 @@ class SaveKernel final : public AsideKernel {
     CheckPrefix(ctx, named.prefix);
     BundleWriter writer(named.prefix);
     for (size_t i = 0; i < named.names.size(); ++i) {
-      const Tensor& tensor = ctx.input(static_cast<int>(i) + 3);
-      const auto [full, slice] = ParseShapeAndSlice(named.slices[i]);
-      if (full.has_rank()) {
-        writer.AddSlice(named.names[i], full, slice, tensor);
-      } else {
-        writer.Add(named.names[i], tensor);
-      }
+      Add(writer, named.names[i], named.slices[i], ctx.input(static_cast<int>(i) + 3));
     }
     writer.Finish();
   }

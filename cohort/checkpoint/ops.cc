@@ -79,6 +79,7 @@ void RegisterSnapshots(OpRegistry& registry) {
                         .HostOutput("shapes: int64")
                         .Attr("N: int >= 1")
                         .Attr("names: list(string) >= 1")
+                        .Attr("shape_and_slices: list(string) >= 1")
                         .ShapeRule([](ShapeContext&) {
                           return std::vector<Shape>{Shape(), Shape{Shape::kUnknownDim}};
                         })

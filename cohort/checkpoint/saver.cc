@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
+#include "cohort/checkpoint/stored_variable.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/checkpoint/variable_snapshots.h"
 #include "cohort/core/error.h"
@@ -145,16 +147,17 @@ std::string Saver::Save(Session& session, const std::string& save_path, std::opt
 
 void Saver::CheckFits(const BundleReader& reader) const {
   for (const VariableInfo* variable : variables_) {
-    const BundleEntry& entry = reader.Find(variable->name);
+    const StoredVariable stored = StoredVariable::In(reader, *variable);
+    const BundleEntry& entry = reader.Find(stored.name);
     if (entry.dtype() != variable->dtype) {
       throw InvalidArgumentError(StrCat("[saver] expected variable '", variable->name, "' as ", variable->dtype,
                                         variable->shape, "; got ", entry.dtype_name(), entry.shape, " in checkpoint ",
                                         reader.prefix()));
     }
-    if (!variable->shape.IsCompatibleWith(entry.shape)) {
+    if (!stored.shape.IsCompatibleWith(entry.shape)) {
       throw InvalidArgumentError(StrCat("[saver] Assign requires shapes of both tensors to match: variable '",
-                                        variable->name, "' has shape ", variable->shape, ", checkpoint ",
-                                        reader.prefix(), " has ", entry.shape,
+                                        stored.name, "' has shape ", stored.shape, ", checkpoint ", reader.prefix(),
+                                        " has ", entry.shape,
                                         "; restore a checkpoint of this model, or use another logdir"));
     }
   }
@@ -172,11 +175,13 @@ void Saver::Assign(Session& session, const BundleReader& reader, const std::vect
   };
   for (size_t i = 0; i < variables_.size(); ++i) {
     if (!only.empty() && std::ranges::find(only, variables_[i]->name) == only.end()) continue;
-    const BundleEntry& entry = reader.Find(variables_[i]->name);
-    const size_t size = static_cast<size_t>(entry.shape.num_elements()) * DTypeSize(variables_[i]->dtype);
+    const StoredVariable stored = StoredVariable::In(reader, *variables_[i]);
+    const Shape& whole = reader.Find(stored.name).shape;
+    const int64_t elements = (stored.rows ? stored.rows->ShapeIn(whole) : whole).num_elements();
+    const size_t size = static_cast<size_t>(elements) * DTypeSize(variables_[i]->dtype);
     if (!feeds.empty() && bytes + size > kRestoreBytes) flush();
     bytes += size;
-    feeds.emplace_back(assignments_[i].fed, reader.Read(variables_[i]->name));
+    feeds.emplace_back(assignments_[i].fed, stored.Read(reader));
     assigns.push_back(assignments_[i].assign);
   }
   if (!feeds.empty()) flush();
@@ -188,7 +193,9 @@ void Saver::Restore(Session& session, const std::string& prefix) {
   const BundleReader reader(prefix);
   CheckFits(reader);
   reader.CheckFiles();
-  for (const VariableInfo* variable : variables_) reader.Verify(variable->name);
+  std::set<std::string> names;  // parts of one tensor have one name
+  for (const VariableInfo* variable : variables_) names.insert(StoredVariable::In(reader, *variable).name);
+  for (const std::string& name : names) reader.Verify(name);
   Assign(session, reader);
 }
 

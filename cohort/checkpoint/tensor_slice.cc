@@ -98,6 +98,12 @@ std::pair<Shape, TensorSlice> ParseShapeAndSlice(std::string_view text) {
   return {shape, slice};
 }
 
+std::string ShapeAndSlice(const Shape& full, const TensorSlice& slice) {
+  std::string text;
+  for (const int64_t dim : full.dims()) text += StrCat(dim, " ");
+  return text + slice.ToString();
+}
+
 std::string SliceKey(std::string_view name, const TensorSlice& slice) {
   std::string key;
   ordered_code::AppendUnsigned(0, &key);

@@ -47,6 +47,9 @@ struct TensorSlice {
 // slice is not inside the shape.
 std::pair<Shape, TensorSlice> ParseShapeAndSlice(std::string_view text);
 
+// Returns such a text.
+std::string ShapeAndSlice(const Shape& full, const TensorSlice& slice);
+
 // Returns the key of a part in a checkpoint's index. It begins with a zero byte, unlike the name of a tensor.
 std::string SliceKey(std::string_view name, const TensorSlice& slice);
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <random>
 
+#include "cohort/checkpoint/stored_variable.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
@@ -126,12 +127,15 @@ void VariableSnapshots::AddNodes(Graph& graph, Shard& shard) {
     return builder;
   };
   std::vector<Output> handles;
-  std::vector<std::string> names;
+  std::vector<std::string> names, slices;
   for (const VariableInfo* variable : shard.variables) {
+    const StoredVariable stored = StoredVariable::Of(*variable);
     handles.push_back(variable->handle);
-    names.push_back(variable->name);
+    names.push_back(stored.name);
+    slices.push_back(stored.ShapeAndSliceText());
   }
-  shard.take = here("_SnapshotTake", "take").Inputs(handles).Attr("names", names).Finish();
+  shard.take =
+      here("_SnapshotTake", "take").Inputs(handles).Attr("names", names).Attr("shape_and_slices", slices).Finish();
   shard.read_request = Fed(graph, DType::kInt64, Shape{4}, "read_request");
   shard.read = here("_SnapshotRead", "read").Input(shard.read_request).Finish1();
   shard.strings_request = Fed(graph, DType::kInt64, Shape{2}, "strings_request");
@@ -194,7 +198,10 @@ void VariableSnapshots::Append(Session& session, const Source& source, BundleWri
     return;
   }
   Stream stream(session, source, shape.num_elements() * static_cast<int64_t>(DTypeSize(variable.dtype)));
-  writer.Append(variable.name, variable.dtype, shape, [&](std::span<char> out) { stream.Fill(out); });
+  const auto fill = [&](std::span<char> out) { stream.Fill(out); };
+  const StoredVariable stored = StoredVariable::Of(variable);
+  stored.rows ? writer.AppendSlice(stored.name, variable.dtype, stored.shape, *stored.rows, fill)
+              : writer.Append(stored.name, variable.dtype, shape, fill);
 }
 
 void VariableSnapshots::Write(Session& session, const std::string& prefix) const {

@@ -5,9 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "cohort/checkpoint/saver.h"
+#include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/replica_inputs.h"
 #include "cohort/distribute/strategies.h"
@@ -191,6 +195,84 @@ TEST_F(VariablePlacerTest, PartsThatDoNotMakeUpTheVariableAreNamed) {
                 CreateInParts(graph, next, request, {{3, "/cpu:0"}, {3, "/cpu:1"}});
               }),
               AllOf(HasSubstr("'w'"), HasSubstr("[5,2]"), HasSubstr("2 parts with 6 rows")));
+}
+
+// A variable "table" of five rows, in parts of so many rows or, without parts, in one piece, and a training step.
+struct SavedTable {
+  explicit SavedTable(const std::vector<int64_t>& rows_of_parts, bool sharded = false) {
+    VariableRequest request;
+    request.name = "table";
+    request.shape = Shape{5, 2};
+    request.initial_value = [this] { return ops::Const(graph, Floats{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Shape{5, 2}); };
+    const VariableMaker next = [this](const VariableRequest& wanted) { return ops::MakeVariable(graph, wanted); };
+    std::vector<VariablePart> parts;
+    for (const int64_t rows : rows_of_parts) parts.push_back({rows, ""});
+    table = ops::Variable(parts.empty() ? next(request) : CreateInParts(graph, next, request, parts));
+    step = optimizer.Minimize(ops::Sum(ops::Square(table.value())));
+    init = ops::GlobalVariablesInitializer(graph);
+    saver = std::make_unique<Saver>(graph, SaverOptions{.sharded = sharded});
+    session = std::make_unique<Session>(graph);
+  }
+  Floats Values() { return session->Run(table.value()).ToVector<float>(); }
+
+  Graph graph;
+  ops::Variable table;
+  train::AdagradOptimizer optimizer{0.5};
+  Node *step = nullptr, *init = nullptr;
+  std::unique_ptr<Saver> saver;
+  std::unique_ptr<Session> session;
+};
+
+// As TensorFlow does: a checkpoint has parts as slices of one tensor, so another number of parts can read it.
+TEST_F(VariablePlacerTest, ACheckpointOfAVariableInPartsFitsAnyNumberOfParts) {
+  const cohort::testing::TempFolder folder;
+  const std::vector<std::vector<int64_t>> cuts = {{}, {3, 2}, {1, 1, 3}};
+  for (const auto& from : cuts) {
+    for (const bool sharded : {false, true}) {
+      SavedTable saved(from, sharded);
+      saved.session->Run(saved.init);
+      saved.session->Run(saved.step);
+      const std::string prefix = saved.saver->Save(*saved.session, folder / "model");
+      const BundleReader reader(prefix);
+      EXPECT_EQ(reader.tensors().size(), 2u);
+      EXPECT_EQ(reader.Read("table").ToVector<float>(), saved.Values());
+      EXPECT_EQ(reader.Find("table/Adagrad").shape, (Shape{5, 2}));
+      EXPECT_EQ(reader.StoredParts("table").size(), std::max<size_t>(from.size(), 1));
+      const Floats before = saved.Values();
+      saved.session->Run(saved.step);
+      const Floats after = saved.Values();
+      for (const auto& to : cuts) {
+        SCOPED_TRACE(StrCat(from.size(), " parts to ", to.size(), sharded ? ", sharded" : ""));
+        SavedTable restored(to);
+        restored.saver->Restore(*restored.session, prefix);
+        EXPECT_EQ(restored.Values(), before);
+        restored.session->Run(restored.step);  // the slots are restored, too
+        EXPECT_EQ(restored.Values(), after);
+        SavedTable latest(to);
+        EXPECT_EQ(latest.saver->RestoreLatest(*latest.session, folder.path()), prefix);
+        EXPECT_EQ(latest.Values(), before);
+      }
+    }
+  }
+}
+
+TEST_F(VariablePlacerTest, PartsThatWereSavedUnderTheirOwnNamesAreRestored) {
+  const cohort::testing::TempFolder folder;
+  const std::string prefix = folder / "model";
+  BundleWriter writer(prefix);
+  for (const char* name : {"table/part_0", "table/part_0/Adagrad"}) {
+    writer.Add(name, Tensor::Zeros(DType::kFloat32, Shape{3, 2}));
+  }
+  for (const char* name : {"table/part_1", "table/part_1/Adagrad"}) {
+    writer.Add(name, Tensor::Zeros(DType::kFloat32, Shape{2, 2}));
+  }
+  writer.Finish();
+  SavedTable same({3, 2});
+  same.saver->Restore(*same.session, prefix);
+  EXPECT_EQ(same.Values(), Floats(10, 0.0f));
+  SavedTable other({4, 1});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { other.saver->Restore(*other.session, prefix); }),
+              AllOf(HasSubstr("'table/part_0' has shape [4,2]"), HasSubstr("has [3,2]")));
 }
 
 }  // namespace

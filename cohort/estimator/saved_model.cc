@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cohort/checkpoint/ops.h"
+#include "cohort/checkpoint/stored_variable.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -207,7 +208,7 @@ void CopyValues(const std::vector<const VariableInfo*>& variables, const std::st
   const BundleReader reader(checkpoint);
   BundleWriter writer(prefix);
   for (const VariableInfo* variable : variables) {
-    const Tensor value = reader.Read(variable->name);
+    const Tensor value = StoredVariable::In(reader, *variable).Read(reader);
     if (value.dtype() != variable->dtype || !value.shape().IsCompatibleWith(variable->shape)) {
       throw InvalidArgumentError(StrCat("[saved model] expected ", variable->name, " to be ", variable->dtype,
                                         variable->shape, "; got ", value.dtype(), value.shape(), " in the checkpoint ",

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@ namespace cohort {
 
 // The description of a variable in its graph. The functions of ops/variables.h make it, and the graph owns it. `value`
 // reads the variable at the start of the step.
+// Says that a variable is the rows [first_row, first_row + its own number of rows) of a variable that exists in parts
+// only.
+struct COHORT_EXPORT RowsOfVariable {
+  std::string name;  // of the whole
+  Shape shape;       // of the whole
+  int64_t first_row = 0;
+};
+
 struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;
@@ -25,7 +34,8 @@ struct COHORT_EXPORT VariableInfo {
   Output initial_value;
   Output is_initialized;  // output of a VarIsInitializedOp
   bool trainable = true;
-  bool local = false;  // neither saved nor shared; the local init op of each worker initializes it
+  bool local = false;                     // neither saved nor shared; the local init op of each worker initializes it
+  std::optional<RowsOfVariable> rows_of;  // checkpoints have the whole under its name
 };
 
 // The description of a variable that is to be made.

@@ -258,7 +258,10 @@ VariableInfo* MakeVariableOfParts(Graph& graph, const VariableRequest& request,
   const NameScope scope(graph, request.name + "/");
   std::vector<Output> values, initial_values;
   VariableInfo info;
-  for (const VariableInfo* part : parts) {
+  int64_t first_row = 0;
+  for (VariableInfo* part : parts) {
+    part->rows_of = {request.name, request.shape, first_row};
+    first_row += part->shape.dim(0);
     graph.AddToCollection(PartsOf(request.name), part->handle);
     values.push_back(part->value);
     initial_values.push_back(part->initial_value);

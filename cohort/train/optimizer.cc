@@ -254,6 +254,9 @@ void Optimizer::MakeSlot(const ops::Variable& variable, const Slot& slot) {
   const std::string name = graph.UniqueName(variable.name() + "/" + name_);
   made = ops::Variable(
       ops::MakeVariable(graph, RequestBeside(variable, name, variable.dtype(), variable.shape(), slot.initial)));
+  if (const std::optional<RowsOfVariable>& rows = variable.info()->rows_of) {
+    made.info()->rows_of = {rows->name + name.substr(variable.name().size()), rows->shape, rows->first_row};
+  }
   own_.push_back(made);
   if (slot.saved) saved_.push_back(made);
 }

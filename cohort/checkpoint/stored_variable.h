@@ -1,0 +1,32 @@
+// StoredVariable: under which name, and as which rows of it, a checkpoint has the value of a variable.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/checkpoint/tensor_bundle.h"
+#include "cohort/checkpoint/tensor_slice.h"
+#include "cohort/graph/scopes.h"
+
+namespace cohort {
+
+// A variable that is some rows of another one (VariableInfo::rows_of) is stored as these rows of the whole tensor, as
+// TensorFlow stores partitioned variables. So a program with other parts, or with one variable, can read it.
+struct StoredVariable {
+  std::string name;                 // of the tensor in the checkpoint
+  Shape shape;                      // of the whole tensor, as the graph declares it
+  std::optional<TensorSlice> rows;  // empty: the variable is the whole tensor
+
+  // Returns how Saver writes the variable. Strings are not written in parts.
+  static StoredVariable Of(const VariableInfo& variable);
+  // Returns how the checkpoint has the variable. If it has parts as tensors of their own ("w/part_0"), as version 0.1
+  // of Cohort wrote them, this is the part's own name. Does not look whether the checkpoint has it at all.
+  static StoredVariable In(const BundleReader& reader, const VariableInfo& variable);
+
+  // Returns the value. Throws what BundleReader::Read and ReadSlice throw.
+  Tensor Read(const BundleReader& reader) const { return rows ? reader.ReadSlice(name, *rows) : reader.Read(name); }
+  // Returns the text of `rows` for ops, or "" if the variable is the whole tensor.
+  std::string ShapeAndSliceText() const { return rows ? ShapeAndSlice(shape, *rows) : ""; }
+};
+
+}  // namespace cohort
