@@ -176,25 +176,29 @@ void FindNotes(const ClusterReport& report, std::vector<Ranked>* found) {
   }
 }
 
-// A worker that makes less than half of the median's steps, if there are at least three.
+// Finds tasks that make less than half of the median's steps of their job, if at least three tasks of the job train.
+// Tasks of different jobs do different work: a chief may only dispatch steps to workers, and an evaluator waits for
+// checkpoints.
 void FindSlow(const ClusterReport& report, std::vector<Ranked>* found) {
-  std::vector<double> rates;
   const auto trains = [](const TaskReport& task) {
     return task.answered() && task.job != "ps" && task.status.activity == TaskActivity::kRunning;
   };
+  std::map<std::string, std::vector<double>> rates;  // by job
   for (const TaskReport& task : report.tasks) {
-    if (trains(task)) rates.push_back(task.status.steps_per_second);
+    if (trains(task)) rates[task.job].push_back(task.status.steps_per_second);
   }
-  if (rates.size() < 3) return;
-  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
-  std::nth_element(rates.begin(), middle, rates.end());
   for (size_t i = 0; i < report.tasks.size(); ++i) {
     const TaskReport& task = report.tasks[i];
-    if (!trains(task) || task.status.steps_per_second * 2 >= *middle) continue;
+    if (!trains(task)) continue;
+    std::vector<double>& of_job = rates[task.job];
+    if (of_job.size() < 3) continue;
+    const auto middle = of_job.begin() + static_cast<std::ptrdiff_t>(of_job.size() / 2);
+    std::nth_element(of_job.begin(), middle, of_job.end());
+    if (task.status.steps_per_second * 2 >= *middle) continue;
     found->push_back({kNote,
                       {i, false,
                        StrCat(task.Name(), " makes ", RateText(task.status.steps_per_second),
-                              " steps/s; the median of the workers is ", RateText(*middle))}});
+                              " steps/s; the median of the job ", task.job, " is ", RateText(*middle))}});
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/cluster/status/cluster_report.h"
+#include "cohort/core/str_cat.h"
 
 namespace cohort {
 namespace {
@@ -213,7 +214,25 @@ TEST(VerdictTest, SlowAndRestartedTasksAreNoted) {
   EXPECT_TRUE(verdict.well);
   ASSERT_EQ(verdict.findings.size(), 2u);
   EXPECT_EQ(verdict.findings[0].text, "ps 0 was started again 2 times; this process is 4.0 s old");
-  EXPECT_EQ(verdict.findings[1].text, "worker 2 makes 100 steps/s; the median of the workers is 4 000");
+  EXPECT_EQ(verdict.findings[1].text, "worker 2 makes 100 steps/s; the median of the job worker is 4 000");
+}
+
+// A chief that sends closures to workers makes few steps itself. An evaluator makes steps now and then.
+TEST(VerdictTest, OnlyTasksOfTheSameJobAreCompared) {
+  ClusterReport report = Healthy(3);
+  for (const char* job : {"chief", "evaluator"}) {
+    TaskReport other = report.tasks[1];
+    other.job = job;
+    other.index = 0;
+    other.status.task = StrCat("/job:", job, "/replica:0/task:0");
+    other.status.steps_per_second = 4.51;
+    report.tasks.insert(report.tasks.begin(), other);
+  }
+  EXPECT_TRUE(JudgeCluster(report).findings.empty());
+  report.tasks.back().status.steps_per_second = 100;
+  const Verdict verdict = JudgeCluster(report);
+  ASSERT_EQ(verdict.findings.size(), 1u);
+  EXPECT_EQ(verdict.findings[0].text, "worker 2 makes 100 steps/s; the median of the job worker is 4 000");
 }
 
 TEST(VerdictTest, ATaskByItself) {
