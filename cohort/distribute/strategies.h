@@ -75,7 +75,8 @@ struct COHORT_EXPORT ParameterServerOptions {
   // others have updated them, so a larger number means older gradients. TensorFlow's number is 1.
   int steps_in_flight = 1;
   // For Keras models: if no worker has answered for worker_timeout, or a parameter server cannot be reached for
-  // ps_timeout, Fit and the other calls fail with UnavailableError.
+  // ps_timeout, Fit and the other calls fail with UnavailableError. If a parameter server was started again before
+  // that, they fail with AbortedError. Both name the task.
   std::chrono::milliseconds worker_timeout = std::chrono::hours(1);
   std::chrono::milliseconds ps_timeout = std::chrono::seconds(60);
 };

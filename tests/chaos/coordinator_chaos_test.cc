@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "cohort/cluster/port_reservation.h"
+#include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/distribute/coordinator/cluster_coordinator.h"
 #include "cohort/distribute/strategies.h"
 #include "cohort/keras/keras.h"
@@ -20,6 +22,9 @@
 
 namespace cohort::testing {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr int kClosures = 1000;
 constexpr int kBefore = 100;  // closures that have ended when a fault comes
@@ -36,7 +41,8 @@ class CoordinatorChaosTest : public ::testing::Test {
     const std::string of_worker = cluster_->address("worker", 1);
     worker_proxy_ = std::make_unique<TcpProxy>(ParseAddress(of_worker).port);
     cluster_->Advertise("worker", 1, worker_proxy_->address());
-    cluster_->Start("ps", 0, ServeOn(own));
+    server_arguments_ = ServeOn(own);
+    cluster_->Start("ps", 0, server_arguments_);
     cluster_->Start("worker", 0, serve_);
     worker_arguments_ = ServeOn(of_worker);
     cluster_->Start("worker", 1, worker_arguments_);
@@ -77,7 +83,7 @@ class CoordinatorChaosTest : public ::testing::Test {
   std::unique_ptr<ProcessCluster> cluster_;
   std::unique_ptr<TcpProxy> proxy_;
   std::unique_ptr<TcpProxy> worker_proxy_;  // in front of worker 1
-  Arguments worker_arguments_;
+  Arguments server_arguments_, worker_arguments_;
   distribute::StrategyPtr strategy_;
   Graph graph_;
   ops::Variable count_;
@@ -159,6 +165,25 @@ TEST_F(CoordinatorChaosTest, AShortLossOfTheParameterServersConnectionsOnlyRepea
 }
 
 // The chief's own session, with which Fit reads metrics and weights, is lost too.
+// The error names the task, and not the first variable that has no value. It is thrown once. The program may give the
+// variables values, and go on.
+TEST_F(CoordinatorChaosTest, AParameterServerThatWasStartedAgainIsNamedOnce) {
+  for (int restart = 1; restart <= 2; ++restart) {
+    const auto values = Schedule(kClosures);
+    values[kBefore].Fetch();
+    cluster_->Kill("ps", 0);
+    cluster_->Start("ps", 0, server_arguments_);
+    EXPECT_THAT(MessageOf<AbortedError>([&] { coordinator_->Join(); }),
+                AllOf(HasSubstr("[coordinator] expected every parameter server to be the process that has got the "),
+                      HasSubstr("/job:ps/replica:0/task:0 was started again"), HasSubstr("restore")))
+        << cluster_->Describe();
+    strategy_->OpenSession(graph_)->Run(ops::GlobalVariablesInitializer(graph_));
+    Schedule(kClosures);
+    coordinator_->Join();
+    EXPECT_EQ(Count(), kClosures) << cluster_->Describe();
+  }
+}
+
 TEST_F(CoordinatorChaosTest, AKerasModelTrainsThroughAShortLossOfTheParameterServer) {
   keras::Sequential model({keras::Dense(1)}, {.strategy = strategy_});
   model.Compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});

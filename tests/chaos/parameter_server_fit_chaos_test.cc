@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kSteps = 150;
 constexpr int kBatch = 4;
@@ -121,6 +122,18 @@ TEST_F(ParameterServerFitChaos, AfterAKilledParameterServerTheNewestBackupIsUsed
   cluster_.Kill("ps", 0);
   ExpectFailure("ps", 0);
   Start("ps", 0);
+  ExpectNewestBackup();
+}
+
+// As under `cohort launch --restart`: the parameter server is there again before the limit for its absence is over.
+TEST_F(ParameterServerFitChaos, AParameterServerThatIsStartedAgainAtOnceIsNamed) {
+  AwaitEpochs(3);
+  cluster_.Kill("ps", 0);
+  Start("ps", 0);
+  ExpectFailure("ps", 0);
+  const std::string err = cluster_.task("chief", 0).err();
+  EXPECT_THAT(err, HasSubstr("was started again")) << cluster_.Describe();
+  EXPECT_THAT(err, Not(HasSubstr("uninitialized"))) << cluster_.Describe();
   ExpectNewestBackup();
 }
 

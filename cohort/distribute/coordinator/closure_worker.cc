@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/device_name.h"
 
 namespace cohort::distribute {
 namespace {
@@ -89,7 +91,32 @@ void ClosureWorker::Start(const ClosurePtr& closure) {
     shared_.queue.Finish(static_cast<size_t>(worker_), closure, status, {});
     return;
   }
+  if (std::exchange(look_at_servers_, false) && FailIfServerIsNew(closure)) return;
   Run(session_.get(), closure);
+}
+
+// The lock is held until the error is told. So a worker that looks later, and finds nothing new, cannot tell before it
+// that a variable has no value.
+bool ClosureWorker::FailIfServerIsNew(const ClosurePtr& closure) {
+  const DeviceName own = DeviceName::Parse(device_).Task();
+  std::set<std::string> restarted;
+  MutexLock lock(shared_.servers_mu);
+  for (const DeviceAttributes& device : session_->ListDevices()) {
+    if (own.Matches(device.name)) continue;
+    const auto [known, first] = shared_.servers.try_emplace(device.name.ToString(), device.incarnation);
+    if (first || known->second == device.incarnation) continue;
+    known->second = device.incarnation;
+    restarted.insert(device.name.Task().ToString());
+  }
+  if (restarted.empty()) return false;
+  const Status status(
+      Code::kAborted,
+      StrCat("[coordinator] expected every parameter server to be the process that has got the values of the ",
+             "variables; ", StrJoin(restarted, ", "), " was started again, and its variables have no values; start ",
+             "this program again, which restores the newest backup or checkpoint, or restore one before the next ",
+             "closure"));
+  shared_.queue.Finish(static_cast<size_t>(worker_), closure, status, {});
+  return true;
 }
 
 void ClosureWorker::Run(Session* session, const ClosurePtr& closure) {
@@ -129,6 +156,7 @@ void ClosureWorker::Prepare(const ClosureFunctionPtr& function) {
     const ClosureFunction::OfWorker& nodes = function->of(worker_);
     session_->MakeCallable(nodes.arguments, nodes.fetches, nodes.targets);
     prepared_.insert(function);
+    look_at_servers_ = true;
     SayDevices();
   }
   ready_function_ = function.get();

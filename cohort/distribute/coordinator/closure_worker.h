@@ -46,6 +46,9 @@ struct ClosureWorkers {
   std::atomic<int> workers_that_answer{0};  // all except those that have been broken for options.worker_timeout
   Mutex mu;
   std::vector<std::weak_ptr<PerWorkerSource>> sources COHORT_GUARDED_BY(mu);
+  // The incarnations of the devices of parameter servers, by name, as the workers' sessions have last found them.
+  Mutex servers_mu;
+  std::map<std::string, uint64_t> servers COHORT_GUARDED_BY(servers_mu);
 };
 
 // One worker. It has a thread of its own, which takes closures from the queue and starts them by a session that is this
@@ -67,6 +70,9 @@ class ClosureWorker {
   void SayDevices();
   // Prepares and starts a closure.
   void Start(const ClosurePtr& closure);
+  // Ends the closure with an error, and returns true, if a parameter server that this session uses was started again
+  // since the workers have last looked. Requires: the session is open.
+  bool FailIfServerIsNew(const ClosurePtr& closure) COHORT_EXCLUDES(shared_.servers_mu);
   // Starts a closure whose function is prepared. The end of another closure of the session may call it, too.
   void Run(Session* session, const ClosurePtr& closure);
   // Opens the session, initializes the worker's values, and prepares the function, as far as that is not done yet.
@@ -93,6 +99,7 @@ class ClosureWorker {
   // The functions that are prepared in this session, and the versions of the sources in it. Neither keeps the objects.
   std::set<std::weak_ptr<const ClosureFunction>, std::owner_less<>> prepared_;
   std::map<std::weak_ptr<PerWorkerSource>, int64_t, std::owner_less<>> initialized_;
+  bool look_at_servers_ = false;    // the session may have connected to further tasks
   ClosureFunctionPtr keeps_ready_;  // owns ready_function_, so that no other function gets its address
   std::optional<Clock::time_point> failing_since_;
   std::optional<Clock::time_point> repaired_at_;  // until the next closure starts

@@ -43,6 +43,9 @@ class ClosureWorker;
 // - If a closure fails in another way, the closures that have not started and those that run are cancelled. The next
 //   call of Schedule or Join waits until the latter have ended, and throws the error once. After that the coordinator
 //   goes on.
+// - If a parameter server was started again, its variables have no values. The next closure that uses it fails with
+//   AbortedError, which names the task, unless no closure has used it before. The program may give all variables values
+//   and go on.
 // - If a parameter server, or every worker, is lost for longer than a limit of the options, the coordinator fails: each
 //   later call throws UnavailableError.
 // The program owns it; strategy and graph must live longer. The thread that makes it, or another one, may call it; all
