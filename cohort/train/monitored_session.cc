@@ -150,6 +150,8 @@ RunResults MonitoredSession::Recovering(const std::function<RunResults()>& work)
       if (session_ == nullptr) Create();
       return work();
     } catch (const Error& error) {
+      // Such as a step that waits for other workers, which SIGTERM stops, too: the training has not come to its end.
+      if (signalled_ && error.code() == Code::kOutOfRange) StopBySignal();
       if (!options_.recover || !IsLoss(error)) throw;
       LogWarning(kLog, "a task was lost: ", error.what(), "\n  The session is closed, and a new one repeats the step");
     }

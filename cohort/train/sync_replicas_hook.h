@@ -46,15 +46,21 @@ class SyncReplicasHook final : public SessionRunHook {
   void End(Session& session) override;
 
  private:
-  // The nodes that end the chief's own step, if its loop fails.
+  // The nodes that end the waits of this session's own steps for a token.
   struct Failure {
     Output code;
     Output message;
-    Node* fail_own_step = nullptr;
+    Node* fail_own_step = nullptr;  // null if there are no tokens
+    // Returns the request of the run that ends them with `error`.
+    RunRequest Request(const Status& error) const;
   };
 
   void AddChiefOps(Graph& graph);
   void AddSummaries();
+  // Prepares the variables and the queue, and starts the chief's loop.
+  void StartLoop(Session& session, Coordinator& coordinator);
+  // Adds a loop to the coordinator that ends the wait for a token, if this process has got SIGTERM and no token comes.
+  void LeaveAfterSigterm(Session& session, Coordinator& coordinator) const;
   // Tells the chief's step, and the coordinator, why the loop has ended.
   static void OnLoopEnd(const Status& status, const Failure& failure, Session& session, Coordinator& coordinator);
 

@@ -72,10 +72,14 @@ class COHORT_EXPORT SyncReplicasOptimizer {
   // puts `num_tokens` tokens into it (-1: replicas_to_aggregate), and starts the loop that applies gradients. If the
   // loop fails, the chief's own step fails with that error, also if it waits for a token. If the chief's session ends
   // without an error, the hook closes the queue, and the steps of workers that wait for a token fail with
-  // OutOfRangeError, the clean end of a loop. A token that a worker holds returns to the queue if the worker's session
-  // ends: when it is closed, or when its connection is lost for longer than ServerOptions::reconnect_limit. The nodes
-  // of the hook are added in its Begin. Throws FailedPreconditionError if ApplyGradients was not called, and
-  // InvalidArgumentError "Too few tokens to finish the first step..." if `num_tokens` is not enough.
+  // OutOfRangeError, the clean end of a loop. After SIGTERM (see StopSignal) it does not close the queue, because the
+  // workers wait for a chief that comes back. If a worker itself has got SIGTERM, its step waits for a token until 2 s
+  // after the signal (the chief: 5 s), and then fails with OutOfRangeError, too; its gradient counts nevertheless. A
+  // token that a worker holds returns to the queue if the worker's session ends: when it is closed, or when its
+  // connection is lost for longer than ServerOptions::reconnect_limit. The nodes of the hook are added in its Begin. A
+  // program that calls the hook itself stops and joins the coordinator before it closes the session. Throws
+  // FailedPreconditionError if ApplyGradients was not called, and InvalidArgumentError "Too few tokens to finish the
+  // first step..." if `num_tokens` is not enough.
   std::shared_ptr<SessionRunHook> MakeSessionRunHook(bool is_chief, int num_tokens = -1) const;
 
   // Returns how many gradients of the first variable were stale since its parameter server was started: int64 scalar.

@@ -190,11 +190,21 @@ int64_t TrainAll(const Flags& flags, const Model& model, const std::vector<Lane>
   return steps;
 }
 
-// As TrainAll, with the loop and the tokens of synchronous replicas if the model has them. When the chief has ended, a
-// worker that waits for a token ends, too.
+// Ends the loops of the hook before the session ends, which they use.
+struct LoopsOfHook {
+  train::Coordinator& coordinator;
+  ~LoopsOfHook() {
+    coordinator.RequestStop();
+    coordinator.Join();
+  }
+};
+
+// As TrainAll, with the loop and the tokens of synchronous replicas if the model has them. When the chief has ended, or
+// after SIGTERM, a worker that waits for a token ends, too.
 int64_t TrainTogether(const Flags& flags, Model& model, const std::vector<Lane>& lanes, train::Supervisor& supervisor,
                       Session& session) {
   if (model.sync_hook == nullptr) return TrainAll(flags, model, lanes, supervisor, session);
+  const LoopsOfHook loops{model.sync_coordinator};
   model.sync_hook->AfterCreateSession(session, model.sync_coordinator);
   std::atomic<int64_t> steps{0};
   try {

@@ -167,6 +167,20 @@ TEST_F(LaunchChaosTest, SigtermSavesAndEndsWithZero) {
   EXPECT_TRUE(Processes().empty());
 }
 
+// When the chief has left, no token comes for the step of the other worker. Nobody is killed.
+TEST_F(LaunchChaosTest, SigtermEndsASynchronousTrainingWithZero) {
+  Launch({}, {"--sync", "--max_steps=100000000", "--save_model_secs=600"});
+  ASSERT_TRUE(program_->WaitForText("step: ", 4)) << program_->err();
+  program_->Signal(SIGTERM);
+  EXPECT_EQ(program_->Wait(), 0) << program_->err();
+  EXPECT_THAT(program_->err(), ::testing::Not(HasSubstr("SIGKILL")));
+  EXPECT_THAT(program_->out(), AllOf(HasSubstr("[worker/0] worker 0: "), HasSubstr("[worker/1] worker 1: ")));
+  const std::string saved = LatestCheckpoint(folder_.path());
+  ASSERT_NE(saved, "") << program_->err();
+  EXPECT_GT(std::stoll(saved.substr(saved.rfind('-') + 1)), 0) << saved;
+  EXPECT_TRUE(Processes().empty());
+}
+
 // The workers end because the ps ends. Only the ps uses up its restarts.
 TEST_F(LaunchChaosTest, AnEndThatFollowsFromAnotherDoesNotCount) {
   Launch({"--restart=2"}, {"--max_steps=100000000", "--save_model_secs=0.2"});

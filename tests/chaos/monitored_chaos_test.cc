@@ -2,11 +2,14 @@
 // agrees with the global step at the end: no update is lost alone or made twice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "cohort/core/file.h"
 #include "cohort/core/testing/temp_folder.h"
@@ -96,6 +99,58 @@ TEST_F(MonitoredChaosTest, TheChiefAndANewOneTakesItsPlace) {
     // on one parameter server and so in one set.
     EXPECT_EQ(w, static_cast<double>(step)) << cluster.Describe();
   }
+}
+
+// SIGTERM comes to both workers of a synchronous training in either order. If the chief leaves first, the worker waits
+// for a token that does not come. Both end by themselves, the chief saves, and the training goes on there.
+TEST_F(MonitoredChaosTest, SigtermToAllEndsASynchronousTraining) {
+  int last_step = 100;
+  for (const int first : {0, 1}) {
+    const Arguments flags = Flags({"--sync=2", "--last_step=1000000"});
+    if (first == 0) {
+      cluster_.StartAll(flags);
+    } else {
+      for (int w = 0; w < 2; ++w) cluster_.Start("worker", w, flags);
+    }
+    AwaitRuns(15);
+    for (const int w : {first, 1 - first}) {
+      cluster_.task("worker", w).Signal(SIGTERM);
+      // Without the chief, the worker makes at most two more steps before it has to wait.
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    for (int w = 0; w < 2; ++w) ExpectEnd("worker", w);
+    ExpectWIsTheStep(10);
+    if (first == 0) {
+      EXPECT_THAT(cluster_.task("worker", 1).err(), HasSubstr("expected a token within")) << cluster_.Describe();
+    }
+    long saved = 0;
+    std::sscanf(cluster_.LastLine("worker", 0, "end").c_str(), "end %ld", &saved);
+    last_step = static_cast<int>(saved) + 50;
+  }
+  const Arguments flags = Flags({"--sync=2", "--last_step=" + std::to_string(last_step)});
+  for (int w = 0; w < 2; ++w) cluster_.Start("worker", w, flags);
+  for (int w = 0; w < 2; ++w) ExpectEnd("worker", w);
+  ExpectEnd("ps", 0);  // not before: the training was not done
+  ExpectWIsTheStep(last_step);
+}
+
+// If only one worker of a synchronous training gets SIGTERM, the other one does not leave. Without the chief it waits,
+// longer than a stopped worker would wait.
+TEST_F(MonitoredChaosTest, AWorkerThatSigtermStopsAloneComesBack) {
+  const Arguments flags = Flags({"--sync=2", "--last_step=400"});
+  cluster_.StartAll(flags);
+  for (const int stopped : {0, 1}) {
+    AwaitRuns(15);
+    const int acked = cluster_.CountLines("worker", 1 - stopped, "acked");
+    cluster_.task("worker", stopped).Signal(SIGTERM);
+    ExpectEnd("worker", stopped);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // longer than the wait of a worker with SIGTERM
+    cluster_.Start("worker", stopped, flags);
+    ASSERT_TRUE(cluster_.WaitForLines("worker", 1 - stopped, "acked", acked + 20)) << cluster_.Describe();
+  }
+  for (int w = 0; w < 2; ++w) ExpectEnd("worker", w);
+  ExpectEnd("ps", 0);
+  ExpectWIsTheStep(400);
 }
 
 TEST_F(MonitoredChaosTest, ASecondChiefEndsAndNamesTheFirst) {
