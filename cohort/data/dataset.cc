@@ -32,6 +32,9 @@ Dataset Dataset::Repeat(int64_t count) const { return Dataset(MakeRepeat(node_, 
 Dataset Dataset::Batch(int64_t batch_size, bool drop_remainder) const {
   return Dataset(MakeBatch(node_, batch_size, drop_remainder));
 }
+Dataset Dataset::PaddedBatch(int64_t batch_size, const PaddedBatchOptions& options) const {
+  return Dataset(MakePaddedBatch(node_, batch_size, options));
+}
 Dataset Dataset::Unbatch() const { return Dataset(MakeUnbatch(node_)); }
 Dataset Dataset::Take(int64_t count) const { return Dataset(MakeTake(node_, count)); }
 Dataset Dataset::Skip(int64_t count) const { return Dataset(MakeSkip(node_, count)); }

@@ -87,6 +87,18 @@ struct COHORT_EXPORT InterleaveOptions {
   int block_length = 1;  // elements taken from one inner dataset before the next one is read
 };
 
+// The options of Dataset::PaddedBatch. Each list has one entry for each component, or is empty.
+struct COHORT_EXPORT PaddedBatchOptions {
+  // The shape to which each value of the component is padded, without the dimension of the batch. It must have the rank
+  // of the component. A dimension of -1 becomes as long as the longest value of the batch. Empty: the component's shape
+  // in element_spec(), so that each dimension that is not known becomes as long as the longest.
+  std::vector<Shape> padded_shapes;
+  // A scalar of the component's dtype, which fills the room after a value. An undefined tensor (Tensor()) means zero,
+  // false or the empty string. Empty: so for all components.
+  std::vector<Tensor> padding_values;
+  bool drop_remainder = false;  // as for Batch
+};
+
 // Functions of this process. They must be thread-safe if Map makes parallel calls, or if several iterators run at once.
 // A dataset that calls them cannot be serialized; use a function of a graph for that.
 using HostMap = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
@@ -116,7 +128,15 @@ class COHORT_EXPORT Dataset {
   Dataset Shuffle(int64_t buffer_size, std::optional<int64_t> seed = std::nullopt,
                   bool reshuffle_each_iteration = true) const;
   Dataset Repeat(int64_t count = -1) const;  // -1: endlessly
+  // Stacks `batch_size` elements, whose shapes must be equal: component i becomes [rows, shape of component i]. The
+  // last batch has fewer rows, or is left out if `drop_remainder` is true.
   Dataset Batch(int64_t batch_size, bool drop_remainder = false) const;
+  // As Batch, but pads each value to its padded shape first, so that the shapes of the elements may differ. Component i
+  // becomes [rows, padded shape of component i]. Values of ranks that are not known need `padded_shapes`. Throws
+  // InvalidArgumentError if a padded shape or a padding value does not fit the component. Iterator::Next throws
+  // DataLossError, as TensorFlow does, for a value that is larger than its padded shape, and InvalidArgumentError for a
+  // value of another rank.
+  Dataset PaddedBatch(int64_t batch_size, const PaddedBatchOptions& options = {}) const;
   Dataset Unbatch() const;
   Dataset Take(int64_t count) const;  // -1: all
   Dataset Skip(int64_t count) const;  // -1: all

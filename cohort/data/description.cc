@@ -60,6 +60,17 @@ NodePtr ReadBatch(DescriptionReader& in, const Inputs& inputs) {
   return MakeBatch(inputs[0], size, in.Bool());
 }
 
+NodePtr ReadPaddedBatch(DescriptionReader& in, const Inputs& inputs) {
+  const int64_t size = in.Int();
+  PaddedBatchOptions options;
+  options.drop_remainder = in.Bool();
+  for (const TensorSpec& part : in.Spec()) {
+    options.padded_shapes.push_back(part.shape);
+    options.padding_values.push_back(in.Bool() ? in.TensorReference() : Tensor());
+  }
+  return MakePaddedBatch(inputs[0], size, options);
+}
+
 NodePtr ReadRebatch(DescriptionReader& in, const Inputs& inputs) {
   std::vector<int64_t> sizes;
   for (int64_t left = in.Int(1, 1 << 20); left > 0; --left) sizes.push_back(in.Int(0, 1 << 30));
@@ -150,6 +161,7 @@ const std::vector<Kind>& Kinds() {
       {"Shuffle", 1, 1, ReadShuffle},
       {"Repeat", 1, 1, [](R& in, I& inputs) { return MakeRepeat(inputs[0], in.Int()); }},
       {"Batch", 1, 1, ReadBatch},
+      {"PaddedBatch", 1, 1, ReadPaddedBatch},
       {"Rebatch", 1, 1, ReadRebatch},
       {"LegacyRebatch", 1, 1, [](R& in, I& inputs) { return MakeLegacyRebatch(inputs[0], in.Int()); }},
       {"ShardHint", 1, 1, [](R&, I& inputs) { return MakeShardHint(inputs[0]); }},

@@ -88,6 +88,19 @@ TEST_F(GraphIteratorTest, GivesTheElementsInOrderAndThenTheEnd) {
   }
 }
 
+TEST_F(GraphIteratorTest, PadsBatches) {
+  const Dataset vectors = Dataset::FromTensors({Tensor::Vector<int64_t>({1})})
+                              .Concatenate(Dataset::FromTensors({Tensor::Vector<int64_t>({2, 3})}));
+  const GraphIterator iterator = MakeGraphIterator(
+      graph_, vectors.PaddedBatch(2, {.padding_values = {Tensor::Scalar(int64_t{-7})}, .drop_remainder = true}));
+  const Output next = iterator.GetNext().at(0);
+  EXPECT_EQ(next.shape(), (Shape{2, -1}));
+  Session session(graph_);
+  session.Run(iterator.initializer());
+  EXPECT_THAT(session.Run(next).ToVector<int64_t>(), ElementsAre(1, -7, 2, 3));
+  EXPECT_THROW(session.Run(next), OutOfRangeError);
+}
+
 TEST_F(GraphIteratorTest, LocalInitRunsTheInitializerAndStartsAgain) {
   const GraphIterator iterator = MakeGraphIterator(graph_, Dataset::Range(5, 9));
   const Output next = iterator.GetNext()[0];

@@ -35,6 +35,16 @@ Dataset Even(const Dataset& dataset) {
   return dataset.Filter([](const Element& element) { return element[0].scalar<int64_t>() % 2 == 0; });
 }
 
+// Element n is a vector of n numbers n.
+Dataset Repeated(int64_t count) {
+  return Dataset::Range(count).Map(
+      [](const Element& element) -> Element {
+        const auto n = element[0].scalar<int64_t>();
+        return {Tensor::Vector(std::vector<int64_t>(static_cast<size_t>(n), n))};
+      },
+      {{DType::kInt64, Shape{-1}}});
+}
+
 std::vector<Pipeline> Pipelines() {
   using D = Dataset;
   return {
@@ -54,6 +64,9 @@ std::vector<Pipeline> Pipelines() {
        }},
       {"concatenate", [] { return Sequential(4).Concatenate(D::Range(3).Repeat(2)); }},
       {"subsets", [] { return Sequential(20).Skip(3).Take(12).Shard(2, 1); }},
+      {"padded_batch", [] { return Repeated(7).PaddedBatch(2); }},
+      {"padded_batch_elements", [] { return Repeated(7).Shuffle(3, 1).PaddedBatch(2, {.drop_remainder = true}); },
+       false},
       {"filter", [] { return Even(D::Range(12)).Batch(2, true); }},
       {"map", [] { return D::Range(7).Map(Times(3), kInt64Scalar, {.num_parallel_calls = 3}); }},
       {"map_elements",

@@ -29,6 +29,10 @@ std::vector<Dataset> AllKinds() {
       D::Range(30).Batch(4).Unbatch().Cache(),
       D::Range(30).Repeat(2).Take(20).Skip(3).Shard(3, 1),
       D::Range(5).Skip(-1),
+      D::FromTensors({numbers}).PaddedBatch(2),
+      D::Zip({D::FromTensors({numbers}).Concatenate(D::FromTensors({Tensor::Zeros(DType::kInt64, Shape{1, 3})})),
+              D::Range(2)})
+          .PaddedBatch(3, {.padded_shapes = {{-1, 4}, {}}, .padding_values = {Tensor::Scalar(int64_t{9}), Tensor()}}),
       Rebatch(D::Range(11).Batch(4), {3, 1}),
       AutoShard(LegacyRebatch(D::Range(11).Batch(4), 3), 2, 1, AutoShardPolicy::kData),
   };

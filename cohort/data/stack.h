@@ -11,6 +11,16 @@ namespace cohort::data {
 // InvalidArgumentError if the shapes of a component differ. Requires: there is at least one element.
 Element Stack(const std::vector<Element>& elements);
 
+// How StackPadded pads. Both lists have one entry for each component.
+struct Padding {
+  std::vector<Shape> shapes;   // of one element; -1: as long as the longest one of the batch
+  std::vector<Tensor> values;  // scalars; an undefined tensor means zero, false or the empty string
+};
+// Makes one batch of elements whose shapes may differ: component i has shape [elements.size(), padded shape]. Each
+// value begins at index 0 of every dimension, and the padding follows it. Throws InvalidArgumentError if a component
+// has another rank than its padded shape, and DataLossError if it is larger. Requires: there is at least one element.
+Element StackPadded(const std::vector<Element>& elements, const Padding& padding);
+
 // Joins batches, one after another: component i has shape [sum of rows, ...]. Throws as Stack. Requires: there is at
 // least one batch.
 Element ConcatenateRows(const std::vector<Element>& batches);

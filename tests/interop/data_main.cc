@@ -69,31 +69,48 @@ Dataset Inner(const Element& element) {
 Dataset LinesOf(const Element& name) { return TextLineDataset({name.at(0).scalar<std::string>()}); }
 Dataset Twice(const Element& element) { return Dataset::FromTensors(element).Repeat(2); }
 
+// Maps a scalar n to n numbers n, and to a matrix [n, 5 - n] of them.
+Element Vector(const Element& element) {
+  const int64_t n = element.at(0).scalar<int64_t>();
+  return {Tensor::Vector(std::vector<int64_t>(static_cast<size_t>(n), n))};
+}
+Element Matrix(const Element& element) {
+  const int64_t n = element.at(0).scalar<int64_t>();
+  return {Tensor::FromValues(std::vector<int64_t>(static_cast<size_t>(n * (5 - n)), n), Shape{n, 5 - n})};
+}
+
+// The arguments of the stage: batch size, drop_remainder, a list of padded shapes or null, and a list of padding values
+// (null: the default), or null.
+Dataset PaddedBatch(const Dataset& dataset, const Json& stage) {
+  PaddedBatchOptions options;
+  options.drop_remainder = Int(stage, 2) != 0;
+  for (const Json& shape : stage.at(3)) options.padded_shapes.emplace_back(shape.get<std::vector<int64_t>>());
+  for (const Json& value : stage.at(4)) {
+    Tensor& tensor = options.padding_values.emplace_back();
+    if (value.is_string()) tensor = Tensor::Scalar(value.get<std::string>());
+    if (value.is_number_float()) tensor = Tensor::Scalar(value.get<float>());
+    if (value.is_number_integer()) tensor = Tensor::Scalar(value.get<int64_t>());
+  }
+  return dataset.PaddedBatch(Int(stage, 1), options);
+}
+
 InterleaveOptions CycleAndBlock(const Json& stage) {
   return {static_cast<int>(Int(stage, 1)), static_cast<int>(Int(stage, 2))};
 }
 
-Dataset Apply(const Dataset& dataset, const Json& stage) {
-  using Stage = std::function<Dataset(const Dataset&, const Json&)>;
+using Stage = std::function<Dataset(const Dataset&, const Json&)>;
+
+// The stages with functions of this program or of a graph.
+Dataset ApplyFunction(const Dataset& dataset, const Json& stage) {
   static const std::map<std::string, Stage> stages = {
-      {"shuffle", [](const auto& d, const auto& s) { return d.Shuffle(Int(s, 1), Int(s, 2), Int(s, 3, 1) != 0); }},
-      {"repeat", [](const auto& d, const auto& s) { return d.Repeat(Int(s, 1)); }},
-      {"batch", [](const auto& d, const auto& s) { return d.Batch(Int(s, 1), Int(s, 2) != 0); }},
-      {"unbatch", [](const auto& d, const auto&) { return d.Unbatch(); }},
-      {"take", [](const auto& d, const auto& s) { return d.Take(Int(s, 1)); }},
-      {"skip", [](const auto& d, const auto& s) { return d.Skip(Int(s, 1)); }},
-      {"shard", [](const auto& d, const auto& s) { return d.Shard(Int(s, 1), Int(s, 2)); }},
-      {"shard_hint", [](const auto& d, const auto&) { return d.Shard(kShardHint, kShardHint); }},
-      {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
-      {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
-      {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},
-      {"auto_shard",
-       [](const auto& d, const auto& s) {
-         return AutoShard(d, Int(s, 1), Int(s, 2), static_cast<AutoShardPolicy>(Int(s, 3)));
+      {"vectors",
+       [](const auto& d, const auto&) {
+         return d.Map(Vector, {{DType::kInt64, Shape{-1}}});
        }},
-      {"rebatch", [](const auto& d,
-                     const auto& s) { return Rebatch(d, RebatchSizes(Int(s, 1), Int(s, 2), Int(s, 3), Int(s, 4))); }},
-      {"legacy_rebatch", [](const auto& d, const auto& s) { return LegacyRebatch(d, Int(s, 1)); }},
+      {"matrices",
+       [](const auto& d, const auto&) {
+         return d.Map(Matrix, {{DType::kInt64, Shape{-1, -1}}});
+       }},
       {"graph",
        [](const auto& d, const auto& s) {
          return d.Map(ParseGraphDef(ReadFile(s.at(1)))->FindFunction(s.at(2).template get<std::string>()));
@@ -103,6 +120,12 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
          return ParseExampleDataset(d, {{"x", DType::kFloat32, {2}},
                                         {"label", DType::kInt64, {}, Tensor::Scalar(int64_t{-1})},
                                         {"name", DType::kString, {}, Tensor::Scalar("none")}});
+       }},
+      {"parse_lists",
+       [](const auto& d, const auto&) {
+         return ParseExampleDataset(d, {{.name = "x", .dtype = DType::kFloat32, .variable_length = true},
+                                        {.name = "ids", .dtype = DType::kInt64, .variable_length = true},
+                                        {.name = "names", .dtype = DType::kString, .variable_length = true}});
        }},
       {"double",
        [](const auto& d, const auto&) {
@@ -126,6 +149,32 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
        [](const auto& d, const auto& s) { return d.Interleave(Twice, d.element_spec(), CycleAndBlock(s)); }},
   };
   return stages.at(stage.at(0))(dataset, stage);
+}
+
+Dataset Apply(const Dataset& dataset, const Json& stage) {
+  static const std::map<std::string, Stage> stages = {
+      {"shuffle", [](const auto& d, const auto& s) { return d.Shuffle(Int(s, 1), Int(s, 2), Int(s, 3, 1) != 0); }},
+      {"repeat", [](const auto& d, const auto& s) { return d.Repeat(Int(s, 1)); }},
+      {"batch", [](const auto& d, const auto& s) { return d.Batch(Int(s, 1), Int(s, 2) != 0); }},
+      {"padded_batch", PaddedBatch},
+      {"unbatch", [](const auto& d, const auto&) { return d.Unbatch(); }},
+      {"take", [](const auto& d, const auto& s) { return d.Take(Int(s, 1)); }},
+      {"skip", [](const auto& d, const auto& s) { return d.Skip(Int(s, 1)); }},
+      {"shard", [](const auto& d, const auto& s) { return d.Shard(Int(s, 1), Int(s, 2)); }},
+      {"shard_hint", [](const auto& d, const auto&) { return d.Shard(kShardHint, kShardHint); }},
+      {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
+      {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
+      {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},
+      {"auto_shard",
+       [](const auto& d, const auto& s) {
+         return AutoShard(d, Int(s, 1), Int(s, 2), static_cast<AutoShardPolicy>(Int(s, 3)));
+       }},
+      {"rebatch", [](const auto& d,
+                     const auto& s) { return Rebatch(d, RebatchSizes(Int(s, 1), Int(s, 2), Int(s, 3), Int(s, 4))); }},
+      {"legacy_rebatch", [](const auto& d, const auto& s) { return LegacyRebatch(d, Int(s, 1)); }},
+  };
+  const auto found = stages.find(stage.at(0));
+  return found == stages.end() ? ApplyFunction(dataset, stage) : found->second(dataset, stage);
 }
 
 Dataset Build(const Json& stages) {

@@ -19,6 +19,15 @@ PIPELINES = [
     [RANGE, ["batch", 5], ["batch", 2]],
     [RANGE, ["batch", 5], ["unbatch"]],
     [RANGE, ["repeat", 2], ["batch", 10]],
+    *[[["range", 0, 7], ["vectors"], ["padded_batch", 3, drop, None, None]] for drop in (0, 1)],
+    [["range", 0, 7], ["vectors"], ["padded_batch", 2, 1, [[9]], [-5]], ["batch", 2]],
+    [["range", 0, 7], ["vectors"], ["shuffle", 4, 3], ["padded_batch", 2, 1, [[-1]], [None]], ["unbatch"]],
+    [["range", 1, 6], ["matrices"], ["padded_batch", 2, 0, None, [8]], ["prefetch", 1]],
+    [["range", 0, 6], ["matrices"], ["padded_batch", 4, 0, [[-1, 7]], None], ["cache"], ["repeat", 2]],
+    [["range", 0, 6], ["matrices"], ["padded_batch", 1, 0, [[6, -1]], [3]]],
+    [["zip", [["range", 0, 5], ["vectors"]], [RANGE]], ["padded_batch", 4, 0, [[-1], []], [7, None]]],
+    [["range", 0, 0], ["vectors"], ["padded_batch", 2, 0, None, None]],
+    [RANGE, ["padded_batch", 5, 1, None, None]],
     [RANGE, ["repeat", 0]],
     [RANGE, ["repeat", -1], ["take", 50], ["skip", 3]],
     [RANGE, ["take", -1], ["skip", 20]],
@@ -42,6 +51,14 @@ PIPELINES = [
 ]
 
 
+def of_components(parts):
+    """Returns what padded_batch takes: nothing, one part for an element that is a tensor, or a tuple."""
+    if parts is None:
+        return None
+    parts = [tf.constant(part, tf.int64) if isinstance(part, int) else part for part in parts]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
 def build(stages):
     name, *arguments = stages[0]
     if name == "range":
@@ -60,6 +77,13 @@ def build(stages):
             dataset = dataset.filter(lambda x: x % 2 != 0)
         elif name == "interleave":
             dataset = dataset.interleave(lambda n: tf.data.Dataset.range(10 * n, 11 * n), *arguments)
+        elif name == "vectors":
+            dataset = dataset.map(lambda n: tf.fill([n], n))
+        elif name == "matrices":
+            dataset = dataset.map(lambda n: tf.fill([n, 5 - n], n))
+        elif name == "padded_batch":
+            size, drop, shapes, values = arguments
+            dataset = dataset.padded_batch(size, of_components(shapes), of_components(values), bool(drop))
         elif name == "batch":
             dataset = dataset.batch(arguments[0], drop_remainder=bool(arguments[1:] and arguments[1]))
         else:
@@ -131,6 +155,45 @@ def test_records_and_examples(tmp_path, compression):
     assert run([source, ["batch", 4], ["parse"]]) == texts(batches)
 
 
+def test_padded_batches_of_examples(tmp_path):
+    """Features of variable length are parsed one by one, and then padded."""
+    file = str(tmp_path / "records")
+    with tf.io.TFRecordWriter(file) as writer:
+        for n in (2, 0, 3, 1, 4):
+            features = {
+                "x": tf.train.Feature(float_list=tf.train.FloatList(value=[n + 0.5] * n)),
+                "ids": tf.train.Feature(int64_list=tf.train.Int64List(value=range(n * 2))),
+                "names": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"n%d" % i for i in range(n)])),
+            }
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    dtypes = {"x": tf.float32, "ids": tf.int64, "names": tf.string}
+    spec = {name: tf.io.FixedLenSequenceFeature([], dtype, allow_missing=True) for name, dtype in dtypes.items()}
+
+    def parsed(record):
+        features = tf.io.parse_single_example(record, spec)
+        return features["x"], features["ids"], features["names"]
+
+    theirs = tf.data.TFRecordDataset(file).map(parsed)
+    source = [["records", 0, file], ["parse_lists"]]
+    assert run([*source, ["padded_batch", 2, 0, None, None]]) == texts(theirs.padded_batch(2))
+    values = (-1.5, tf.constant(-1, tf.int64), "none")
+    ours = run([*source, ["padded_batch", 2, 1, [[6], [-1], [5]], [-1.5, -1, "none"]]])
+    assert ours == texts(theirs.padded_batch(2, ([6], [None], [5]), values, drop_remainder=True))
+
+
+def test_values_larger_than_their_padded_shape_are_an_error():
+    stages = [["range", 0, 5], ["vectors"], ["padded_batch", 2, 0, [[2]], None]]
+    with pytest.raises(AssertionError, match="expected a value that fits into its padded shape"):
+        run(stages)
+    with pytest.raises(tf.errors.DataLossError, match="pad to a smaller size"):
+        elements(build(stages))
+    stages[-1][3] = [[2, 1]]
+    with pytest.raises(AssertionError, match="expected a padded shape into which component 0"):
+        run(stages)
+    with pytest.raises(ValueError, match="is not compatible with the shape"):
+        build(stages)
+
+
 def test_csv(tmp_path):
     file = tmp_path / "table.csv"
     file.write_text('f,i,s\n1.5,2,plain\n2e1,-3,"quoted, ""two"""\n,NA,\n0.1,4,"two\nlines"\n')
@@ -160,6 +223,13 @@ def test_auto_shard_of_files(files, policy, workers, index):
     stages = [["lines", 0, *files], ["skip", 1], ["batch", 2], ["prefetch", 1]]
     ours = run([*stages, ["auto_shard", workers, index, policy]])
     assert ours == texts(auto_sharded(dataset, workers, index, policy))
+
+
+@pytest.mark.parametrize("policy", [0, 1, 2])
+def test_auto_shard_of_padded_batches(files, policy):
+    theirs = tf.data.TextLineDataset(files).padded_batch(2)
+    ours = run([["lines", 0, *files], ["padded_batch", 2, 0, None, None], ["auto_shard", 2, 1, policy]])
+    assert ours == texts(auto_sharded(theirs, 2, 1, policy))
 
 
 @pytest.mark.parametrize("policy", [-1, 0, 2, 3])

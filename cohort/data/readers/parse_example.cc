@@ -69,8 +69,9 @@ void CheckFeatures(const std::vector<Feature>& features, bool batched) {
           StrCat("[data] expected float32, int64 or string for the feature '", feature.name, "'; got ", feature.dtype));
     }
     if (feature.variable_length && batched) {
-      throw InvalidArgumentError(StrCat("[data] expected features of fixed length for batches of examples; '",
-                                        feature.name, "' has a variable one; call Batch after parsing"));
+      throw InvalidArgumentError(
+          StrCat("[data] expected features of fixed length for batches of examples; '", feature.name,
+                 "' has a variable one; parse the records one by one, and call PaddedBatch after that"));
     }
     if (!feature.variable_length && !feature.shape.IsFullyDefined()) {
       throw InvalidArgumentError(

@@ -64,8 +64,8 @@ struct COHORT_EXPORT Feature {
   bool variable_length = false;
 };
 // Parses serialized tf.Examples. `records` are string scalars, or batches of them (string vectors). Batches allow no
-// feature of variable length. The result has one component for each feature. Throws InvalidArgumentError for invalid
-// features, and if `records` has other elements.
+// feature of variable length: parse records one by one, and call PaddedBatch on the result. The result has one
+// component for each feature. Throws InvalidArgumentError for invalid features, and if `records` has other elements.
 COHORT_EXPORT Dataset ParseExampleDataset(const Dataset& records, std::vector<Feature> features,
                                           const MapOptions& options = {});
 

@@ -21,9 +21,9 @@ struct Worker {
 };
 
 // For these stages, kFile continues with the input. For Zip and Concatenate, it continues with all inputs.
-constexpr std::array kPassThrough = {"Batch",   "Cache",    "Concatenate", "Filter",  "Interleave",
-                                     "Map",     "Prefetch", "Rebatch",     "Repeat",  "Shard",
-                                     "Shuffle", "Skip",     "Take",        "Unbatch", "Zip"};
+constexpr std::array kPassThrough = {"Batch",       "Cache",    "Concatenate", "Filter", "Interleave", "Map",
+                                     "PaddedBatch", "Prefetch", "Rebatch",     "Repeat", "Shard",      "Shuffle",
+                                     "Skip",        "Take",     "Unbatch",     "Zip"};
 constexpr std::array kShuffles = {"Shuffle"};
 // To read the first element, these stages are left out, so that no buffer is filled, no thread is started and nothing
 // is cached.

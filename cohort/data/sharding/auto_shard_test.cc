@@ -53,6 +53,12 @@ TEST_F(AutoShardTest, FileGivesEachWorkerItsFiles) {
             "FromTensorSlices(string[5]).Shard(2, 1).TextLine().Batch(3).Prefetch(2)");
 }
 
+TEST_F(AutoShardTest, FileGoesThroughPaddedBatches) {
+  const Dataset part = AutoShard(TextLineDataset(files_).PaddedBatch(3), 2, 1, AutoShardPolicy::kFile);
+  EXPECT_THAT(Lines(part), ElementsAre("10", "11", "30", "31"));
+  EXPECT_EQ(part.ToString(), "FromTensorSlices(string[5]).Shard(2, 1).TextLine().PaddedBatch(3, shapes=([]))");
+}
+
 TEST_F(AutoShardTest, FileGoesThroughAllInputsAndMovesShufflesOfNames) {
   const Dataset names = FileNames(files_).Shuffle(5).Repeat(1);
   const Dataset both = TextLineDataset(names).Concatenate(TextLineDataset(files_));

@@ -32,6 +32,7 @@ NodePtr MakeShuffle(const NodePtr& input, int64_t buffer_size, std::optional<int
 NodePtr MakeRepeat(NodePtr input, int64_t count);
 // batch_stage.cc
 NodePtr MakeBatch(NodePtr input, int64_t batch_size, bool drop_remainder);
+NodePtr MakePaddedBatch(NodePtr input, int64_t batch_size, const PaddedBatchOptions& options);
 // unbatch_stage.cc
 NodePtr MakeUnbatch(NodePtr input);
 NodePtr MakeLegacyRebatch(NodePtr input, int64_t replicas);
