@@ -437,6 +437,33 @@ TEST_F(ParameterServerFitTest, WeightsOfExamplesAndClassesReachTheWorkers) {
   EXPECT_EQ(train(Open(1, 1)), train(nullptr));
 }
 
+// One worker makes the steps of one device, so it counts what one device counts.
+TEST_F(ParameterServerFitTest, CountsOfPositivesReachTheChief) {
+  const Tensor x = Tensor::FromValues(Floats{1, -1.5, -2, 2.5, 3, -3.5, -4, 4.5}, Shape{4, 2});
+  const Tensor y = Tensor::FromValues(Floats{0, 1, 1, 0, 1, 0, 1, 1}, Shape{4, 2});
+  const Tensor weight = Tensor::Vector<float>({1, 2, 3, 4});
+  const auto train = [&](const distribute::StrategyPtr& strategy) {
+    keras::Sequential model({keras::Dense(2, {.activation = "sigmoid"})}, {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = "sgd",
+                   .loss = "squared_hinge",
+                   .metrics = {"precision", keras::Recall({.class_id = 1}), "root_mean_squared_error"},
+                   .weighted_metrics = {keras::Precision({.thresholds = 0.3, .name = "weighted_precision"})}});
+    const keras::History history = model.Fit(
+        {x, y, weight},
+        {.batch_size = 2, .epochs = 2, .verbose = 0, .shuffle = false, .steps_per_epoch = 2, .signal_check = false});
+    Floats all;
+    for (const char* name : {"loss", "precision", "recall", "root_mean_squared_error", "weighted_precision"}) {
+      EXPECT_GT(history[name].back(), 0.0) << name;
+      for (const double value : history[name]) all.push_back(static_cast<float>(value));
+    }
+    return all;
+  };
+  const Floats expected = train(nullptr);
+  EXPECT_EQ(expected.size(), 10u);
+  EXPECT_EQ(train(Open(1, 1)), expected);
+  EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2))), expected);
+}
+
 // A worker is lost between two epochs; the other one does its work.
 TEST_F(ParameterServerFitTest, AWorkerMayBeLost) {
   const auto strategy = Open(2, 1);

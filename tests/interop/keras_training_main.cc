@@ -74,8 +74,18 @@ LossPtr LossOf(const std::string& name, const Json& options) {
                                ReductionOf(options)};
   if (name == "CategoricalCrossentropy") return CategoricalCrossentropy(cross);
   if (name == "BinaryCrossentropy") return BinaryCrossentropy(cross);
-  if (name == "MeanSquaredError") return MeanSquaredError({ReductionOf(options)});
-  if (name == "MeanAbsoluteError") return MeanAbsoluteError({ReductionOf(options)});
+  static const std::map<std::string, LossPtr (*)(const LossOptions&)> kPlain = {
+      {"MeanSquaredError", MeanSquaredError},
+      {"MeanAbsoluteError", MeanAbsoluteError},
+      {"MeanAbsolutePercentageError", MeanAbsolutePercentageError},
+      {"MeanSquaredLogarithmicError", MeanSquaredLogarithmicError},
+      {"LogCosh", LogCosh},
+      {"Poisson", Poisson},
+      {"Hinge", Hinge},
+      {"SquaredHinge", SquaredHinge},
+      {"CosineSimilarity", CosineSimilarity},
+      {"KLDivergence", KLDivergence}};
+  if (const auto found = kPlain.find(name); found != kPlain.end()) return found->second({ReductionOf(options)});
   return Huber({options.value("delta", 1.0), ReductionOf(options)});
 }
 
@@ -86,6 +96,12 @@ MetricPtr MetricOf(const Json& request, const Shape& y_true, const Shape& y_pred
   if (name == "BinaryAccuracy") return BinaryAccuracy("binary_accuracy", options.at("threshold"));
   if (name == "TopKCategoricalAccuracy") return TopKCategoricalAccuracy(options.at("k"));
   if (name == "SparseTopKCategoricalAccuracy") return SparseTopKCategoricalAccuracy(options.at("k"));
+  if (name == "Precision" || name == "Recall") {
+    ConfusionOptions confusion;
+    Read(options, "thresholds", confusion.thresholds);
+    if (options.contains("class_id")) confusion.class_id = options.at("class_id").get<int64_t>();
+    return name == "Precision" ? Precision(confusion) : Recall(confusion);
+  }
   AucOptions auc;
   Read(options, "num_thresholds", auc.num_thresholds);
   Read(options, "from_logits", auc.from_logits);

@@ -31,6 +31,10 @@ def one_hot(labels):
     return np.eye(CLASSES, dtype=np.float32)[labels]
 
 
+def distribution(scores):
+    return (np.exp(scores) / np.exp(scores).sum(1, keepdims=True)).astype(np.float32)
+
+
 def loss_data(name, options, activation, rng):
     """Returns y_true and y_pred that make sense for the loss."""
     kind = name.lower().replace("_", "")
@@ -40,6 +44,16 @@ def loss_data(name, options, activation, rng):
         y_true = one_hot(rng.integers(0, CLASSES, BATCH))
     elif kind == "binarycrossentropy":
         y_true = rng.integers(0, 2, (BATCH, CLASSES)).astype(np.float32)
+    elif kind in ("hinge", "squaredhinge"):
+        signs = rng.integers(0, 2, (BATCH, CLASSES)).astype(np.float32)
+        # A class's name stands for targets of 0 and 1, a function's name for targets of -1 and 1.
+        return (signs if name[0].isupper() else 2 * signs - 1), normal(rng, BATCH, CLASSES)
+    elif kind in ("kldivergence", "kld"):
+        y_true = distribution(normal(rng, BATCH, CLASSES))
+        y_true[0] = one_hot(1)
+        return y_true, distribution(normal(rng, BATCH, CLASSES, scale=3))
+    elif kind == "poisson":
+        return rng.poisson(2, (BATCH, CLASSES)).astype(np.float32), np.abs(normal(rng, BATCH, CLASSES)) + 0.01
     else:
         return normal(rng, BATCH, CLASSES), normal(rng, BATCH, CLASSES, scale=2)
     scores = normal(rng, BATCH, CLASSES, scale=3)
@@ -75,8 +89,24 @@ LOSSES = [
         "MeanSquaredError": [({}, ""), ({"reduction": "sum"}, "")],
         "MeanAbsoluteError": [({}, ""), ({"reduction": "mean_with_sample_weight"}, "")],
         "Huber": [({}, ""), ({"delta": 0.5}, ""), ({"delta": 3.0, "reduction": "sum"}, "")],
+        "MeanAbsolutePercentageError": [({}, ""), ({"reduction": "sum"}, "")],
+        "MeanSquaredLogarithmicError": [({}, ""), ({"reduction": "mean_with_sample_weight"}, "")],
+        "LogCosh": [({}, ""), ({"reduction": "sum"}, "")],
+        "Poisson": [({}, ""), ({"reduction": "mean_with_sample_weight"}, "")],
+        "Hinge": [({}, ""), ({"reduction": "sum"}, "")],
+        "SquaredHinge": [({}, ""), ({"reduction": "sum"}, "")],
+        "CosineSimilarity": [({}, ""), ({"reduction": "mean_with_sample_weight"}, "")],
+        "KLDivergence": [({}, ""), ({"reduction": "sum"}, "")],
         "sparse_categorical_crossentropy": [({}, "")],
         "binary_crossentropy": [({}, "")],
+        "mape": [({}, "")],
+        "MSLE": [({}, "")],
+        "log_cosh": [({}, "")],
+        "poisson": [({}, "")],
+        "hinge": [({}, "")],
+        "squared_hinge": [({}, "")],
+        "cosine_similarity": [({}, "")],
+        "kld": [({}, "")],
         "mse": [({}, "")],
         "MAE": [({}, "")],
         "huber": [({}, "")],
@@ -103,6 +133,8 @@ def loss_request(case):
     return request
 
 
+# The metrics that are means of losses.
+OF_LOSSES = ("mse", "mape", "msle", "LogCoshError", "hinge", "SquaredHinge", "kl_divergence", "poisson")
 METRICS = [
     (name, options, weighted)
     for name, variants in {
@@ -116,7 +148,13 @@ METRICS = [
         "top_k_categorical_accuracy": [{}],
         "TopKCategoricalAccuracy": [{"k": 2}],
         "SparseTopKCategoricalAccuracy": [{"k": 3}],
-        "mse": [{}],
+        **{name: [{}] for name in OF_LOSSES},
+        "cosine_similarity": [{}],
+        "root_mean_squared_error": [{}],
+        "precision": [{}],
+        "Precision": [{"thresholds": 0.3}, {"class_id": 2}, {"thresholds": 0.7, "class_id": 0}],
+        "recall": [{}],
+        "Recall": [{"thresholds": 0.7}, {"class_id": 1}, {"thresholds": 0.6, "class_id": 4}],
         "AUC": [
             {},
             {"num_thresholds": 20},
@@ -145,8 +183,13 @@ def metric_batch(name, options, rng):
         y_true = rng.integers(0, 2, (BATCH, 1)).astype(np.float32)
         logits = np.round(normal(rng, BATCH, 1) + y_true, 1)
         return y_true, logits if options.get("from_logits") else (1 / (1 + np.exp(-logits))).astype(np.float32)
-    if name == "mse":
+    if name in OF_LOSSES:
+        return loss_data(name, {}, "", rng)
+    if name == "root_mean_squared_error":
         return normal(rng, BATCH, 3), normal(rng, BATCH, 3)
+    if name in ("precision", "Precision", "recall", "Recall"):
+        y_true = rng.integers(0, 2, (BATCH, CLASSES)).astype(np.float32)
+        return y_true, (1 / (1 + np.exp(-normal(rng, BATCH, CLASSES) - y_true))).astype(np.float32)
     if "parse" in name:
         return (labels[:, None] if "column" in name else labels), scores
     return one_hot(labels), scores
@@ -292,7 +335,7 @@ def test_metric(case):
     for batch in request["batches"]:
         theirs.update_state(batch["y_true"], batch["y_pred"], sample_weight=batch.get("sample_weight"))
     np.testing.assert_allclose(answer["result"], float(theirs.result()), rtol=2e-5)
-    assert 0 < answer["result"] and (name == "mse" or answer["result"] < 1)
+    assert 0 < answer["result"] and (name in (*OF_LOSSES, "root_mean_squared_error") or answer["result"] < 1)
 
 
 @pytest.mark.parametrize("case", SCHEDULES, ids=schedule_id)

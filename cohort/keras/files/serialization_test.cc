@@ -19,14 +19,25 @@ TEST(SerializationTest, EverythingComesBackAsItWas) {
   for (const LossPtr& loss :
        {SparseCategoricalCrossentropy({.from_logits = true}), CategoricalCrossentropy({.label_smoothing = 0.25}),
         BinaryCrossentropy({.from_logits = true, .name = "mine"}), MeanSquaredError({.reduction = Reduction::kSum}),
-        MeanAbsoluteError({.reduction = Reduction::kMeanWithSampleWeight}), Huber({.delta = 3})}) {
+        MeanAbsoluteError({.reduction = Reduction::kMeanWithSampleWeight}), Huber({.delta = 3}),
+        MeanAbsolutePercentageError({.name = "mine"}), MeanSquaredLogarithmicError(), LogCosh(), Poisson(), Hinge(),
+        SquaredHinge({.reduction = Reduction::kSum}), CosineSimilarity({.name = "c"}),
+        KLDivergence({.reduction = Reduction::kMeanWithSampleWeight})}) {
     EXPECT_EQ(DeserializeLoss(loss->Serialized())->Serialized().ToJson(), loss->Serialized().ToJson());
   }
   for (const MetricPtr& metric :
        {Accuracy(), BinaryAccuracy("b", 0.25), CategoricalAccuracy("c"), SparseCategoricalAccuracy(),
         TopKCategoricalAccuracy(3), SparseTopKCategoricalAccuracy(2, "s"), Mean(), AUC({.num_thresholds = 20}),
+        Precision(), Precision({.thresholds = 0.25, .class_id = 2, .name = "p"}), Recall({.thresholds = 0}),
+        RootMeanSquaredError("r"),
         AUC({.curve = Curve::kPr, .summation_method = SummationMethod::kMinoring, .thresholds = {0.5, 0.25}})}) {
     EXPECT_EQ(DeserializeMetric(metric->Serialized()).Serialized().ToJson(), metric->Serialized().ToJson());
+  }
+  for (const char* name : {"MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError",
+                           "MeanSquaredLogarithmicError", "LogCoshError", "Hinge", "SquaredHinge", "KLDivergence",
+                           "Poisson", "CosineSimilarity", "RootMeanSquaredError"}) {
+    const ConfigValue value = SerializedObject("keras.metrics", name, {{"name", "m"}, {"dtype", "float32"}});
+    EXPECT_EQ(DeserializeMetric(value).Serialized().ToJson(), value.ToJson());
   }
   EXPECT_EQ(DeserializeMetric("accuracy").Serialized().ToJson(), "\"accuracy\"");
   for (const OptimizerPtr& optimizer :
@@ -52,6 +63,17 @@ TEST(SerializationTest, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_3": 1}})"), HasSubstr("'beta_3'"));
   EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_1": "x"}})"), HasSubstr("beta_1 of the optimizer"));
   EXPECT_THAT(message(R"({"class_name": "Adam"})"), HasSubstr("'config'"));
+  const auto precision = [](const ConfigValue& thresholds, const ConfigValue& top_k) {
+    return DeserializeMetric(
+        SerializedObject("keras.metrics", "Precision", {{"thresholds", thresholds}, {"top_k", top_k}}));
+  };
+  EXPECT_EQ(precision(ConfigValue::List{0.25}, {}).Serialized().ToJson(),
+            Precision({.thresholds = 0.25})->Serialized().ToJson());
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                precision(ConfigValue::List{0.25, 0.5}, {});
+              }),
+              AllOf(HasSubstr("one threshold"), HasSubstr("got 2"), HasSubstr("thresholds of the metric Precision")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { precision({}, 3); }), HasSubstr("top_k of the metric Precision"));
   EXPECT_THROW(DeserializeLoss(3), InvalidArgumentError);
   const LossPtr own = LossFromFunction("own", [](const Output& t, const Output&) { return t; });
   EXPECT_THAT(MessageOf<UnimplementedError>([&] { own->Serialized(); }), HasSubstr("'own'"));

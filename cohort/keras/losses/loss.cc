@@ -55,6 +55,14 @@ constexpr MakeLoss kCategorical = Named<CrossentropyOptions, CategoricalCrossent
 constexpr MakeLoss kBinary = Named<CrossentropyOptions, BinaryCrossentropy>;
 constexpr MakeLoss kSquared = Named<LossOptions, MeanSquaredError>;
 constexpr MakeLoss kAbsolute = Named<LossOptions, MeanAbsoluteError>;
+constexpr MakeLoss kPercentage = Named<LossOptions, MeanAbsolutePercentageError>;
+constexpr MakeLoss kLogarithmic = Named<LossOptions, MeanSquaredLogarithmicError>;
+constexpr MakeLoss kLogCosh = Named<LossOptions, LogCosh>;
+constexpr MakeLoss kPoisson = Named<LossOptions, Poisson>;
+constexpr MakeLoss kHinge = Named<LossOptions, Hinge>;
+constexpr MakeLoss kSquaredHinge = Named<LossOptions, SquaredHinge>;
+constexpr MakeLoss kCosine = Named<LossOptions, CosineSimilarity>;
+constexpr MakeLoss kDivergence = Named<LossOptions, KLDivergence>;
 constexpr MakeLoss kHuber = Named<HuberOptions, Huber>;
 
 const NameTable<MakeLoss>& LossTable() {
@@ -75,6 +83,28 @@ const NameTable<MakeLoss>& LossTable() {
                                                      {"mean_absolute_error", kAbsolute},
                                                      {"mae", kAbsolute},
                                                      {"MAE", kAbsolute},
+                                                     {"MeanAbsolutePercentageError", kPercentage},
+                                                     {"mean_absolute_percentage_error", kPercentage},
+                                                     {"mape", kPercentage},
+                                                     {"MAPE", kPercentage},
+                                                     {"MeanSquaredLogarithmicError", kLogarithmic},
+                                                     {"mean_squared_logarithmic_error", kLogarithmic},
+                                                     {"msle", kLogarithmic},
+                                                     {"MSLE", kLogarithmic},
+                                                     {"LogCosh", kLogCosh},
+                                                     {"log_cosh", kLogCosh},
+                                                     {"Poisson", kPoisson},
+                                                     {"poisson", kPoisson},
+                                                     {"Hinge", kHinge},
+                                                     {"hinge", kHinge},
+                                                     {"SquaredHinge", kSquaredHinge},
+                                                     {"squared_hinge", kSquaredHinge},
+                                                     {"CosineSimilarity", kCosine},
+                                                     {"cosine_similarity", kCosine},
+                                                     {"KLDivergence", kDivergence},
+                                                     {"kl_divergence", kDivergence},
+                                                     {"kld", kDivergence},
+                                                     {"KLD", kDivergence},
                                                      {"Huber", kHuber},
                                                      {"huber", kHuber},
                                                  });

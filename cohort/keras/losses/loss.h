@@ -108,6 +108,22 @@ COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options
 COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
 COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
 COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
+// Mean over the last axis of 100 |t - p| / max(|t|, 1e-7).
+COHORT_EXPORT LossPtr MeanAbsolutePercentageError(const LossOptions& options = {});
+// Mean over the last axis of (log(t + 1) - log(p + 1))^2. Values of t and p below 1e-7 count as 1e-7.
+COHORT_EXPORT LossPtr MeanSquaredLogarithmicError(const LossOptions& options = {});
+COHORT_EXPORT LossPtr LogCosh(const LossOptions& options = {});  // mean over the last axis of log(cosh(p - t))
+COHORT_EXPORT LossPtr Poisson(const LossOptions& options = {});  // mean over the last axis of p - t log(p + 1e-7)
+// Mean over the last axis of max(1 - t p, 0), for t of -1 and 1. If all targets of the part of the batch that a replica
+// has are 0 or 1, the loss uses 2 t - 1 instead of t.
+COHORT_EXPORT LossPtr Hinge(const LossOptions& options = {});
+COHORT_EXPORT LossPtr SquaredHinge(const LossOptions& options = {});  // as Hinge, of max(1 - t p, 0)^2
+// -sum_k t_k p_k / (|t| |p|): -1 if the rows t and p of the last axis have the same direction. A row that is shorter
+// than 1e-7 is divided by 1e-7 and not by its length. y_pred has at least the dimensions [batch, outputs].
+COHORT_EXPORT LossPtr CosineSimilarity(const LossOptions& options = {});
+// sum_k t_k log(t_k / p_k). Values of t and p are first clipped to [1e-7, 1]. y_pred has at least the dimensions
+// [batch, classes].
+COHORT_EXPORT LossPtr KLDivergence(const LossOptions& options = {});
 // Mean over the last axis of e^2 / 2 if |e| <= delta, else of delta |e| - delta^2 / 2, with e = t - p.
 COHORT_EXPORT LossPtr Huber(const HuberOptions& options = {});
 // Returns a loss of the program's own. Its Loss::PerExample calls `per_example`.

@@ -1,5 +1,7 @@
 #include "cohort/keras/losses/loss_config.h"
 
+#include "cohort/keras/files/serialization.h"
+
 namespace cohort::keras {
 namespace {
 
@@ -19,6 +21,16 @@ std::string ReductionName(Reduction reduction) {
   return "";
 }
 
+// The classes of all sources.
+const ConfigMakers<LossPtr>& LossMakers() {
+  static const ConfigMakers<LossPtr> makers("loss", [] {
+    std::vector<LossMaker> all = ProbabilityLossMakers();
+    for (const LossMaker& maker : RegressionLossMakers()) all.push_back(maker);
+    return all;
+  }());
+  return makers;
+}
+
 }  // namespace
 
 ConfigValue LossInFile(const Loss& loss, const char* class_name, const ConfigValue::Object& options) {
@@ -31,6 +43,11 @@ void ReadLossOptions(ConfigReader& reader, std::string& name, Reduction& reducti
   reader.Read("name", name);
   reader.Ignore("dtype");
   reader.ReadBy("reduction", [&](const ConfigValue& value) { reduction = Reductions().Find(value.AsString()); });
+}
+
+LossPtr DeserializeLoss(const ConfigValue& value) {
+  const std::string name = NameIn(value);
+  return name.empty() ? MakeFromConfig("loss", LossMakers(), value) : LossByName(name);
 }
 
 }  // namespace cohort::keras

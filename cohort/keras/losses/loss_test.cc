@@ -8,9 +8,11 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/graph/gradients.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
 #include "cohort/ops/softmax.h"
 #include "tests/ops/interpreter.h"
 
@@ -124,6 +126,65 @@ TEST_F(LossTest, FromLogitsOnTheResultOfTheActivationUsesItsInput) {
 TEST_F(LossTest, HuberBendsAtDelta) {
   const Output zeros = Matrix({0, 0, 0, 0}, 1);
   EXPECT_THAT(Values(Huber({.delta = 2})->PerExample(zeros, Matrix({1, -2, 3, -10}, 1))), ElementsAre(0.5f, 2, 4, 18));
+}
+
+TEST_F(LossTest, RelativeAndLogarithmicErrors) {
+  // A target of 0 counts as 1e-7.
+  const std::vector<float> relative =
+      Values(MeanAbsolutePercentageError()->PerExample(Matrix({2, -4, 0, 1}, 2), Matrix({1, -5, 1, 1}, 2)));
+  EXPECT_FLOAT_EQ(relative.at(0), 37.5f);
+  EXPECT_FLOAT_EQ(relative.at(1), 0.5e9f);
+  // Targets and predictions below 1e-7 count as 1e-7.
+  const float difference = std::log(4.0f) - std::log(2.0f);
+  EXPECT_THAT(Values(MeanSquaredLogarithmicError()->PerExample(Matrix({3, 0, -1, 0}, 2), Matrix({1, -5, 0, 0}, 2))),
+              Pointwise(FloatNear(1e-6f), std::vector<float>{difference * difference / 2, 0}));
+}
+
+TEST_F(LossTest, LogCoshIsFiniteFarFromTheTarget) {
+  const Output zeros = Matrix({0, 0, 0}, 1);
+  EXPECT_THAT(Values(LogCosh()->PerExample(zeros, Matrix({0.5f, -0.5f, 1000}, 1))),
+              Pointwise(FloatNear(1e-4f), std::vector<float>{std::log(std::cosh(0.5f)), std::log(std::cosh(0.5f)),
+                                                             1000 - std::log(2.0f)}));
+  EXPECT_FLOAT_EQ(Values(LogCosh()->PerExample(Vector({0}), Vector({-1000})))[0], 1000 - std::log(2.0f));
+}
+
+TEST_F(LossTest, PoissonTakesTheLogarithmOfThePredictions) {
+  EXPECT_THAT(
+      Values(Poisson()->PerExample(Matrix({2, 0, 1, 1}, 2), Matrix({3, 1, 1, 0}, 2))),
+      Pointwise(FloatNear(1e-5f), std::vector<float>{(3 - 2 * std::log(3.0f) + 1) / 2, (1 - std::log(1e-7f)) / 2}));
+}
+
+TEST_F(LossTest, HingesTakeTargetsOfBothForms) {
+  const Output p = Matrix({0.5f, -0.5f, 2, 0.25f}, 2);
+  const std::vector<float> plain = {(0.5f + 0.5f) / 2, (0 + 1.25f) / 2};
+  const std::vector<float> squared = {(0.25f + 0.25f) / 2, (0 + 1.5625f) / 2};
+  for (const Output& t : {Matrix({1, -1, 1, -1}, 2), Matrix({1, 0, 1, 0}, 2)}) {
+    EXPECT_THAT(Values(Hinge()->PerExample(t, p)), Pointwise(FloatNear(1e-6f), plain));
+    EXPECT_THAT(Values(SquaredHinge()->PerExample(t, p)), Pointwise(FloatNear(1e-6f), squared));
+  }
+  // A target that is neither 0 nor 1 keeps all targets as they are.
+  EXPECT_THAT(Values(Hinge()->PerExample(Matrix({1, -1, 1, 0}, 2), p)), ElementsAre(0.5f, 0.5f));
+}
+
+TEST_F(LossTest, CosineSimilarityOfRows) {
+  const Output t = Matrix({3, 4, 1, 0, 1, 1, 2, 2}, 2);
+  const Output p = Matrix({6, 8, 0, 5, -2, -2, 0, 0}, 2);
+  const Output loss = CosineSimilarity()->PerExample(t, p);
+  const Output gradient = ToDense(Gradients({ops::Sum(loss)}, {p}).front());
+  EXPECT_THAT(Values(loss), Pointwise(FloatNear(1e-6f), std::vector<float>{-1, 0, 1, 0}));
+  // A row of zeros has no direction, and its gradient is a number all the same.
+  for (const float slope : Values(gradient)) EXPECT_TRUE(std::isfinite(slope)) << slope;
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { CosineSimilarity()->PerExample(Vector({1}), Vector({1})); }),
+              AllOf(HasSubstr("[batch, ..., outputs]"), HasSubstr("[1]"), HasSubstr("add a dimension")));
+}
+
+TEST_F(LossTest, DivergenceOfDistributions) {
+  const LossPtr loss = KLDivergence();
+  // A target of 0 counts as 1e-7.
+  EXPECT_THAT(Values(loss->PerExample(Matrix({0.5f, 0.5f, 1, 0}, 2), Matrix({0.25f, 0.75f, 0.5f, 0.5f}, 2))),
+              Pointwise(FloatNear(2e-6f),
+                        std::vector<float>{0.5f * std::log(2.0f) + 0.5f * std::log(2.0f / 3), std::log(2.0f)}));
+  EXPECT_THROW(loss->PerExample(Matrix({1, 0, 0}, 3), Matrix({0.5f, 0.5f}, 2)), InvalidArgumentError);
 }
 
 TEST_F(LossTest, ErrorsShowTheShapesAndTheWayOut) {

@@ -1,13 +1,13 @@
-// The losses of loss.h. Each class computes its value for each example; the base class (loss.cc) sums them. A
-// cross-entropy looks for the logits behind its predictions (FindLogits), because computing with logits is exact.
-#include <cmath>
+// The losses of loss.h that compare probabilities. Each class computes its value for each example; the base class
+// (loss.cc) sums them. A cross-entropy looks for the logits behind its predictions (FindLogits), because computing with
+// logits is exact.
 #include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/keras/files/serialization.h"
 #include "cohort/keras/losses/alignment.h"
+#include "cohort/keras/losses/elementwise_loss.h"
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/losses/loss_config.h"
 #include "cohort/ops/constant.h"
@@ -17,14 +17,11 @@
 namespace cohort::keras {
 namespace {
 
-constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
-
-std::string NameOr(const std::string& name, const char* fallback) { return name.empty() ? fallback : name; }
-
 Output Number(const Output& like, double value) { return ops::ScalarLike(like, value); }
 
 Output Clip(const Output& probabilities) {
-  return ops::ClipByValue(probabilities, Number(probabilities, kEpsilon), Number(probabilities, 1.0 - kEpsilon));
+  return ops::ClipByValue(probabilities, Number(probabilities, kLossEpsilon),
+                          Number(probabilities, 1.0 - kLossEpsilon));
 }
 
 // Returns the logits that `loss` computes with, or nullopt if `y_pred` has to be taken for probabilities. If the
@@ -46,12 +43,6 @@ std::optional<Output> FindLogits(const Loss& loss, const Output& y_pred, const c
   return std::nullopt;
 }
 
-[[noreturn]] void FailShapes(const std::string& loss, const char* expected, const Output& y_true, const Output& y_pred,
-                             const char* advice) {
-  throw InvalidArgumentError(StrCat("[keras/loss] ", loss, " expected ", expected, "; got y_true ", y_true.shape(),
-                                    " and y_pred ", y_pred.shape(), advice));
-}
-
 CrossentropyOptions ReadCrossentropy(ConfigReader& reader) {
   CrossentropyOptions options;
   ReadLossOptions(reader, options.name, options.reduction);
@@ -59,21 +50,6 @@ CrossentropyOptions ReadCrossentropy(ConfigReader& reader) {
   reader.Read("label_smoothing", options.label_smoothing);
   reader.OnlyDefault("axis", -1);
   return options;
-}
-
-LossOptions ReadPlainLoss(ConfigReader& reader) {
-  LossOptions options;
-  ReadLossOptions(reader, options.name, options.reduction);
-  return options;
-}
-
-bool AreCompatible(const Shape& a, const Shape& b) {
-  if (!a.has_rank() || !b.has_rank()) return true;
-  if (a.rank() != b.rank()) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dim(i) >= 0 && b.dim(i) >= 0 && a.dim(i) != b.dim(i)) return false;
-  }
-  return true;
 }
 
 class SparseCategoricalLoss final : public Loss {
@@ -159,23 +135,6 @@ class CategoricalLoss final : public Loss {
   const double smoothing_;
 };
 
-// Losses that are a mean over the last axis of something element by element.
-class ElementwiseLoss : public Loss {
- public:
-  Output PerExample(const Output& y_true, const Output& y_pred) const final {
-    if (!AreCompatible(y_true.shape(), y_pred.shape())) {
-      FailShapes(name(), "targets of the shape of the predictions", y_true, y_pred, "");
-    }
-    const Output elements = Elements(CastTo(y_true, DType::kFloat32), y_pred);
-    // In a vector, each value is an example.
-    return elements.shape().has_rank() && elements.shape().rank() < 2 ? elements : ops::Mean(elements, {-1});
-  }
-
- protected:
-  using Loss::Loss;
-  virtual Output Elements(const Output& y_true, const Output& y_pred) const = 0;
-};
-
 class BinaryLoss final : public ElementwiseLoss {
  public:
   explicit BinaryLoss(const CrossentropyOptions& options)
@@ -206,58 +165,21 @@ class BinaryLoss final : public ElementwiseLoss {
   const double smoothing_;
 };
 
-class SquaredLoss final : public ElementwiseLoss {
+class DivergenceLoss final : public Loss {
  public:
-  explicit SquaredLoss(const LossOptions& options)
-      : ElementwiseLoss(NameOr(options.name, "mean_squared_error"), options.reduction) {}
-  ConfigValue Serialized() const override { return LossInFile(*this, "MeanSquaredError", {}); }
-  static LossPtr FromConfig(ConfigReader& reader) { return MeanSquaredError(ReadPlainLoss(reader)); }
-
- protected:
-  Output Elements(const Output& y_true, const Output& y_pred) const override {
-    return ops::SquaredDifference(y_true, CastTo(y_pred, DType::kFloat32));
+  explicit DivergenceLoss(const LossOptions& options)
+      : Loss(NameOr(options.name, "kl_divergence"), options.reduction) {}
+  Output PerExample(const Output& y_true, const Output& y_pred) const override {
+    CheckRows(name(), y_true, y_pred);
+    const auto clipped = [](const Output& x) {
+      const Output number = CastTo(x, DType::kFloat32);
+      return ops::ClipByValue(number, Number(number, kLossEpsilon), Number(number, 1.0));
+    };
+    const Output t = clipped(y_true);
+    return ops::Sum(ops::Mul(t, ops::Log(ops::Div(t, clipped(y_pred)))), {-1});
   }
-};
-
-class AbsoluteLoss final : public ElementwiseLoss {
- public:
-  explicit AbsoluteLoss(const LossOptions& options)
-      : ElementwiseLoss(NameOr(options.name, "mean_absolute_error"), options.reduction) {}
-  ConfigValue Serialized() const override { return LossInFile(*this, "MeanAbsoluteError", {}); }
-  static LossPtr FromConfig(ConfigReader& reader) { return MeanAbsoluteError(ReadPlainLoss(reader)); }
-
- protected:
-  Output Elements(const Output& y_true, const Output& y_pred) const override {
-    return ops::Abs(ops::Sub(y_true, CastTo(y_pred, DType::kFloat32)));
-  }
-};
-
-class HuberLoss final : public ElementwiseLoss {
- public:
-  explicit HuberLoss(const HuberOptions& options)
-      : ElementwiseLoss(NameOr(options.name, "huber_loss"), options.reduction), delta_(options.delta) {
-    if (!(delta_ > 0.0) || !std::isfinite(delta_)) {
-      throw InvalidArgumentError(StrCat("[keras/loss] ", name(), " expected delta > 0; got ", delta_));
-    }
-  }
-  ConfigValue Serialized() const override { return LossInFile(*this, "Huber", {{"delta", delta_}}); }
-  static LossPtr FromConfig(ConfigReader& reader) {
-    HuberOptions options;
-    ReadLossOptions(reader, options.name, options.reduction);
-    reader.Read("delta", options.delta);
-    return Huber(options);
-  }
-
- protected:
-  Output Elements(const Output& y_true, const Output& y_pred) const override {
-    const Output size = ops::Abs(ops::Sub(y_true, CastTo(y_pred, DType::kFloat32)));
-    const auto delta = static_cast<float>(delta_);
-    const Output far = size * delta - static_cast<float>(0.5 * delta_ * delta_);
-    return ops::SelectV2(ops::LessEqual(size, Number(size, delta_)), ops::Square(size) * 0.5f, far);
-  }
-
- private:
-  const double delta_;
+  ConfigValue Serialized() const override { return LossInFile(*this, "KLDivergence", {}); }
+  static LossPtr FromConfig(ConfigReader& reader) { return KLDivergence(ReadPlainLoss(reader)); }
 };
 
 }  // namespace
@@ -269,21 +191,13 @@ LossPtr CategoricalCrossentropy(const CrossentropyOptions& options) {
   return std::make_shared<CategoricalLoss>(options);
 }
 LossPtr BinaryCrossentropy(const CrossentropyOptions& options) { return std::make_shared<BinaryLoss>(options); }
-LossPtr MeanSquaredError(const LossOptions& options) { return std::make_shared<SquaredLoss>(options); }
-LossPtr MeanAbsoluteError(const LossOptions& options) { return std::make_shared<AbsoluteLoss>(options); }
-LossPtr Huber(const HuberOptions& options) { return std::make_shared<HuberLoss>(options); }
+LossPtr KLDivergence(const LossOptions& options) { return std::make_shared<DivergenceLoss>(options); }
 
-LossPtr DeserializeLoss(const ConfigValue& value) {
-  const std::string name = NameIn(value);
-  if (!name.empty()) return LossByName(name);
-  static const ConfigMakers<LossPtr> makers("loss",
-                                            {{"SparseCategoricalCrossentropy", SparseCategoricalLoss::FromConfig},
-                                             {"CategoricalCrossentropy", CategoricalLoss::FromConfig},
-                                             {"BinaryCrossentropy", BinaryLoss::FromConfig},
-                                             {"MeanSquaredError", SquaredLoss::FromConfig},
-                                             {"MeanAbsoluteError", AbsoluteLoss::FromConfig},
-                                             {"Huber", HuberLoss::FromConfig}});
-  return MakeFromConfig("loss", makers, value);
+std::vector<LossMaker> ProbabilityLossMakers() {
+  return {{"SparseCategoricalCrossentropy", SparseCategoricalLoss::FromConfig},
+          {"CategoricalCrossentropy", CategoricalLoss::FromConfig},
+          {"BinaryCrossentropy", BinaryLoss::FromConfig},
+          {"KLDivergence", DivergenceLoss::FromConfig}};
 }
 
 }  // namespace cohort::keras

@@ -62,6 +62,14 @@ MetricPtr NamedAuc(const std::string& name) {
   return AUC(options);
 }
 
+MetricPtr NamedPrecision(const std::string& name) { return Precision({.name = name}); }
+MetricPtr NamedRecall(const std::string& name) { return Recall({.name = name}); }
+MetricPtr NamedLogCosh(const std::string& name) {
+  return MeanOf(
+      name, [loss = LogCosh()](const Output& t, const Output& p) { return loss->PerExample(t, p); },
+      MetricDirection::kDown);
+}
+
 const NameTable<MakeMetric>& MetricTable() {
   static const NameTable<MakeMetric> table("metric", {
                                                          {"binary_accuracy", NamedBinary},
@@ -77,6 +85,16 @@ const NameTable<MakeMetric>& MetricTable() {
                                                          {"Accuracy", Accuracy},
                                                          {"AUC", NamedAuc},
                                                          {"auc", NamedAuc},
+                                                         {"precision", NamedPrecision},
+                                                         {"Precision", NamedPrecision},
+                                                         {"recall", NamedRecall},
+                                                         {"Recall", NamedRecall},
+                                                         {"root_mean_squared_error", RootMeanSquaredError},
+                                                         {"RootMeanSquaredError", RootMeanSquaredError},
+                                                         {"cosine_similarity", NamedCosineSimilarity},
+                                                         {"CosineSimilarity", NamedCosineSimilarity},
+                                                         {"log_cosh_error", NamedLogCosh},
+                                                         {"LogCoshError", NamedLogCosh},
                                                          {"Mean", Mean},
                                                      });
   return table;
@@ -86,7 +104,9 @@ const NameTable<MakeMetric>& MetricTable() {
 const ConfigMakers<MetricPtr>& MetricMakers() {
   static const ConfigMakers<MetricPtr> makers("metric", [] {
     std::vector<MetricMaker> all = AccuracyMakers();
-    for (const MetricMaker& maker : AucMakers()) all.push_back(maker);
+    for (const auto& source : {AucMakers(), ConfusionMakers(), LossMetricMakers()}) {
+      all.insert(all.end(), source.begin(), source.end());
+    }
     all.emplace_back("Mean", [](ConfigReader& reader) { return Mean(ReadMetricName(reader, "mean")); });
     return all;
   }());
@@ -171,7 +191,9 @@ MetricPtr MetricByName(const std::string& name, const Shape& y_true, const Shape
 std::vector<std::string> MetricNames() {
   std::vector<std::string> names = {"accuracy", "acc"};
   for (const std::string& name : MetricTable().names()) names.push_back(name);
-  for (const std::string& name : LossNames()) names.push_back(name);
+  for (const std::string& name : LossNames()) {
+    if (MetricTable().TryFind(name) == nullptr) names.push_back(name);
+  }
   return names;
 }
 

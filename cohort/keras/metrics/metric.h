@@ -4,8 +4,10 @@
 // trains makes one variable for each state.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,8 +110,29 @@ struct COHORT_EXPORT AucOptions {
 // an example.
 COHORT_EXPORT MetricPtr AUC(const AucOptions& options = {});
 
+struct COHORT_EXPORT ConfusionOptions {
+  // In [0, 1]. A prediction above it counts as positive. Unset: 0.5. Only one number is possible. For logits, use 0.
+  std::optional<double> thresholds;
+  // If set, only this class counts: the element class_id of the last axis of y_true and y_pred, which must have at
+  // least the dimensions [batch, classes]. Not negative.
+  std::optional<int64_t> class_id;
+  std::string name = "";  // "": "precision" or "recall"
+};
+// The fraction of positive predictions that are right: true positives / (true positives + false positives). y_true has
+// the shape of y_pred; any value but 0 is a positive label. Each element of y_pred counts as an example, with the
+// weight of the example. Throws InvalidArgumentError if an option is out of range, and in Increments if the shapes do
+// not fit.
+COHORT_EXPORT MetricPtr Precision(const ConfusionOptions& options = {});
+// The fraction of positive labels that are found: true positives / (true positives + false negatives). The rest is as
+// for Precision.
+COHORT_EXPORT MetricPtr Recall(const ConfusionOptions& options = {});
+
+// The square root of the weighted mean of (y_true - y_pred)^2 over all elements. y_true has the shape of y_pred.
+COHORT_EXPORT MetricPtr RootMeanSquaredError(const std::string& name = "root_mean_squared_error");
+
 // Returns a metric by one of Keras's names: "AUC", "categorical_accuracy", or the name of a loss, such as "mse"; then
-// the metric is the mean of that loss. The metric has the name `name` in the logs. The shapes decide which metric
+// the metric is the mean of that loss. "cosine_similarity" is the loss with the other sign, so that larger values are
+// better, as in Keras. The metric has the name `name` in the logs. The shapes decide which metric
 // "accuracy" (or "acc") means: BinaryAccuracy if y_pred's last dimension is 1; else SparseCategoricalAccuracy if y_true
 // has a lower rank than y_pred or a last dimension of 1; else CategoricalAccuracy. Throws InvalidArgumentError that
 // lists all names if there is no such metric.

@@ -15,8 +15,14 @@ namespace cohort::keras {
 
 // The name of a class in files, and the function that makes its metrics.
 using MetricMaker = std::pair<std::string, std::function<MetricPtr(ConfigReader& reader)>>;
-std::vector<MetricMaker> AccuracyMakers();  // accuracies.cc
-std::vector<MetricMaker> AucMakers();       // auc.cc
+std::vector<MetricMaker> AccuracyMakers();    // accuracies.cc
+std::vector<MetricMaker> AucMakers();         // auc.cc
+std::vector<MetricMaker> ConfusionMakers();   // confusion_metrics.cc
+std::vector<MetricMaker> LossMetricMakers();  // loss_metrics.cc
+
+// The mean over the examples of the cosine of the angle between y_true and y_pred. It is the loss CosineSimilarity with
+// the other sign.
+MetricPtr NamedCosineSimilarity(const std::string& name);  // loss_metrics.cc
 
 // Returns the metric's name, or `fallback` if the file has none. Ignores the dtype.
 std::string ReadMetricName(ConfigReader& reader, const char* fallback);

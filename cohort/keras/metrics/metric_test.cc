@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
@@ -50,8 +52,9 @@ TEST_F(MetricTest, AccuracyFollowsTheShapes) {
 TEST_F(MetricTest, StatesOfPartsAddUpToTheWhole) {
   const std::vector<float> p = {0.9f, 0.2f, 0.3f, 0.75f, 0.6f, 0.4f, 0.35f};
   const std::vector<float> t = {1, 0, 1, 1, 0, 0, 1};
-  for (const MetricPtr& metric : {AUC(), BinaryAccuracy(), MetricByName("mse", Shape{-1, 1}, Shape{-1, 1}),
-                                  AUC({.curve = keras::Curve::kPr, .thresholds = {0.5, 0.25}})}) {
+  for (const MetricPtr& metric :
+       {AUC(), BinaryAccuracy(), MetricByName("mse", Shape{-1, 1}, Shape{-1, 1}), Precision(), Recall(),
+        RootMeanSquaredError(), AUC({.curve = keras::Curve::kPr, .thresholds = {0.5, 0.25}})}) {
     std::vector<Output> sums;
     for (const auto& range : {std::pair(0, 2), std::pair(2, 3), std::pair(3, 7)}) {
       const auto part = [&, from = range.first, to = range.second](const std::vector<float>& all) {
@@ -95,6 +98,61 @@ TEST_F(MetricTest, MeanWeighsItsValues) {
   const Output values = ops::Const(graph, std::vector<float>{1, 5});
   EXPECT_EQ(Of(Mean(), {}, values), 3.0);
   EXPECT_EQ(Of(Mean(), {}, values, ops::Const(graph, std::vector<float>{3, 1})), 2.0);
+}
+
+TEST_F(MetricTest, PrecisionAndRecallCountAtTheThreshold) {
+  // A prediction at the threshold is negative. Any label but 0 is positive.
+  const Output t = Matrix({1, 0, 1, 1, 0, 2}, 2), p = Matrix({0.9f, 0.7f, 0.5f, 0.6f, 0.4f, 0.1f}, 2);
+  EXPECT_EQ(Precision()->name(), "precision");
+  EXPECT_EQ(Recall({.name = "r"})->name(), "r");
+  EXPECT_EQ(Recall()->direction(), MetricDirection::kUp);
+  EXPECT_NEAR(Of(Precision(), t, p), 2.0 / 3, 1e-12);
+  EXPECT_EQ(Of(Recall(), t, p), 0.5);
+  EXPECT_EQ(Of(Precision({.thresholds = 0.3}), t, p), 0.6);
+  EXPECT_EQ(Of(Recall({.thresholds = 0}), t, p), 1.0);
+  EXPECT_EQ(Of(Precision({.thresholds = 1}), t, p), 0.0);
+  // Weights of examples: true positives 1 and 2, a false positive 1, false negatives 2 and 3.
+  const Output weights = ops::Const(graph, std::vector<float>{1, 2, 3});
+  EXPECT_EQ(Of(Precision(), t, p, weights), 0.75);
+  EXPECT_EQ(Of(Recall(), t, p, weights), 0.375);
+  // One class.
+  EXPECT_EQ(Of(Precision({.class_id = 0}), t, p), 1.0);
+  EXPECT_EQ(Of(Precision({.class_id = 1}), t, p), 0.5);
+  EXPECT_EQ(Of(Recall({.class_id = 1}), t, p, weights), 0.4);
+  EXPECT_EQ(Of(Recall(), Labels({1, 0}), Matrix({0.9f, 0.9f}, 1)), 1.0);
+}
+
+TEST_F(MetricTest, PrecisionAndRecallSayWhatDoesNotFit) {
+  const auto message = [&](const ConfusionOptions& options, Output t) {
+    return MessageOf<InvalidArgumentError>([&] { Of(Recall(options), t, Matrix({1, 0, 0, 1, 0, 0}, 3)); });
+  };
+  EXPECT_THAT(message({}, Labels({0, 2})),
+              AllOf(HasSubstr("'recall'"), HasSubstr("[2]"), HasSubstr("[2,3]"), HasSubstr("one-hot")));
+  EXPECT_THAT(message({.class_id = 3}, Matrix({1, 0, 0, 1, 0, 0}, 3)),
+              AllOf(HasSubstr("class_id 3"), HasSubstr("[2,3]")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [&] { Of(Precision({.class_id = 0}), Labels({1}), ops::Const(graph, std::vector<float>{1})); }),
+              HasSubstr("[batch, ..., classes]"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Precision({.thresholds = 1.5}); }), HasSubstr("1.5"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { Precision({.class_id = -2}); }), HasSubstr("-2"));
+}
+
+TEST_F(MetricTest, RootOfTheMeanOfSquares) {
+  const MetricPtr metric = RootMeanSquaredError();
+  EXPECT_EQ(metric->direction(), MetricDirection::kDown);
+  const Output t = Matrix({1, 2, 3, 4}, 2), p = Matrix({1, 4, 3, 0}, 2);
+  EXPECT_NEAR(Of(metric, t, p), std::sqrt(5.0), 1e-12);
+  EXPECT_NEAR(Of(metric, t, p, ops::Const(graph, std::vector<float>{3, 1})), std::sqrt(3.5), 1e-12);
+  EXPECT_EQ(Of(metric, Labels({1, 2}), Matrix({3, 4}, 1)), 2.0);
+  EXPECT_THROW(metric->Increments(t, Matrix({1, 2, 3}, 3), {}), InvalidArgumentError);
+}
+
+// The loss has the other sign.
+TEST_F(MetricTest, CosineSimilarityIsLargeForTheSameDirection) {
+  const MetricPtr metric = MetricByName("cosine_similarity", Shape{-1, 2}, Shape{-1, 2});
+  EXPECT_EQ(metric->direction(), MetricDirection::kUp);
+  EXPECT_NEAR(Of(metric, Matrix({3, 4, 1, 0}, 2), Matrix({6, 8, 0, 1}, 2)), 0.5, 1e-6);
+  EXPECT_EQ(MetricByName("poisson", Shape{-1, 2}, Shape{-1, 2})->direction(), MetricDirection::kDown);
 }
 
 TEST_F(MetricTest, AucOfAPerfectAndOfAnInverseClassifier) {

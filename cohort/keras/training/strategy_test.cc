@@ -8,6 +8,7 @@
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/test/test_device.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/testing/seeded_noise.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
@@ -354,6 +355,46 @@ TEST(StrategyTest, WeightsAndRatesAreThoseOfAllReplicas) {
     model.Fit(x, x, {.batch_size = 4, .epochs = 3, .verbose = 0, .replica_check_steps = 1});
     EXPECT_EQ(model.Iterations(), 4);
     EXPECT_EQ(model.Predict(x).num_elements(), 4);
+  }
+}
+
+// The replicas have different numbers of examples. Targets of 0 and 1 fit all of these losses.
+TEST(StrategyTest, LossesAndMetricsAreThoseOfAllReplicas) {
+  const Tensor x = SeededNoise(Shape{11, 4}, 5);
+  Tensor y(DType::kFloat32, Shape{11, 3});
+  Tensor weight(DType::kFloat32, Shape{11});
+  for (int64_t i = 0; i < 33; ++i) y.data<float>()[i] = i % 5 == 0 || i % 7 == 2 ? 1.0f : 0.0f;
+  for (int64_t i = 0; i < 11; ++i) weight.data<float>()[i] = static_cast<float>(i % 4);
+  const auto train = [&](const LossPtr& loss, const std::string& policy, const distribute::StrategyPtr& strategy) {
+    Sequential model({Dense(5, {.activation = "tanh"}), Dense(3, {.activation = "sigmoid"})},
+                     {.dtype_policy = policy, .seed = 2, .strategy = strategy});
+    model.Compile({.optimizer = SGD({.learning_rate = 0.05}),
+                   .loss = loss,
+                   .metrics = {"precision", Recall({.class_id = 1}), "root_mean_squared_error"},
+                   .weighted_metrics = {Precision({.thresholds = 0.4, .name = "weighted_precision"}), "recall",
+                                        "cosine_similarity"}});
+    const ModelData data(x, y, weight);
+    const History history = model.Fit(data, {.batch_size = 4, .epochs = 2, .verbose = 0, .shuffle = false});
+    const Logs logs = model.Evaluate(data, {.batch_size = 5, .verbose = 0});
+    std::vector<double> all;
+    for (const auto& [name, value] : logs) {
+      EXPECT_TRUE(std::isfinite(value)) << loss->name() << " " << name;
+      EXPECT_NE(value, 0.0) << loss->name() << " " << name;
+      all.push_back(value);
+      all.push_back(history[name].back());
+    }
+    EXPECT_EQ(all.size(), 14u);
+    return all;
+  };
+  for (const LossPtr& loss : {MeanSquaredLogarithmicError(), LogCosh(), Poisson(), Hinge(), SquaredHinge(),
+                              CosineSimilarity(), KLDivergence({.reduction = Reduction::kMeanWithSampleWeight})}) {
+    const std::vector<double> expected = train(loss, "float32", nullptr);
+    for (const std::string kind : {"mirrored", "central"}) {
+      const std::vector<double> got = train(loss, "float32", Make(kind, 3));
+      EXPECT_THAT(got, ::testing::Pointwise(::testing::DoubleNear(1e-5), expected)) << loss->name() << " " << kind;
+    }
+    const std::vector<double> mixed = train(loss, "mixed_bfloat16", nullptr);
+    EXPECT_NEAR(mixed[0], expected[0], 0.02 * std::abs(expected[0]) + 0.01) << loss->name();
   }
 }
 
