@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "cohort/checkpoint/bundle_format.h"
 #include "cohort/checkpoint/checkpoint_state.h"
@@ -69,6 +70,24 @@ bool InspectDirectory(const std::string& path, const InspectOptions& options, st
   return good;
 }
 
+// Throws InvalidArgumentError if the file is of a kind that other programs list: it says which, and how.
+void RefuseKerasFile(const std::string& path) {
+  char begin[8];
+  const std::string_view bytes(begin, RandomAccessFile(path).Read(0, begin));
+  const char* expected = "expected a checkpoint, an event file or a TFRecord file; got ";
+  if (bytes.starts_with("PK\x03\x04")) {
+    throw InvalidArgumentError(
+        StrCat(expected, path, ", a zip archive, such as Keras's .keras files are; list its members with `unzip -l ",
+               path, "`, print its layers as JSON with `unzip -p ", path,
+               " config.json`, or call keras::LoadModel and Summary in a program"));
+  }
+  if (bytes == "\x89HDF\r\n\x1a\n") {
+    throw InvalidArgumentError(StrCat(
+        expected, path, ", an HDF5 file, such as Keras's .weights.h5 files are; list its ", "weights with `h5ls -r ",
+        path, "` (package hdf5-tools), or call LoadWeights of the model in a program"));
+  }
+}
+
 bool InspectAny(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err) {
   const std::string prefix = CheckpointPrefix(path);
   if (!prefix.empty()) return InspectCheckpoint(prefix, options, out, err);
@@ -77,6 +96,7 @@ bool InspectAny(const std::string& path, const InspectOptions& options, std::ost
                                path, " nor ", IndexFileName(path), " exists"));
   }
   if (fs::is_directory(path)) return InspectDirectory(path, options, out, err);
+  RefuseKerasFile(path);
   return IsEventFile(path) ? InspectEvents(path, options, out, err) : InspectRecords(path, options, out, err);
 }
 

@@ -176,6 +176,18 @@ TEST(InspectTest, WhatIsNoneOfThem) {
   EXPECT_EQ(text.code, 1);
   EXPECT_THAT(text.err, HasSubstr("no checkpoint, no event file and no TFRecord file"));
   EXPECT_THAT(text.out, IsEmpty());
+  Put(folder / "m.keras", std::string("PK\x03\x04\x14\0\0\0\0\0", 10) + std::string(40, 'x'));
+  const Result keras = Inspected(folder / "m.keras");
+  EXPECT_EQ(keras.code, 1);
+  EXPECT_THAT(keras.err, AllOf(HasSubstr("zip archive"), HasSubstr("`unzip -l " + folder / "m.keras" + "`"),
+                               HasSubstr("config.json"), ::testing::Not(HasSubstr("crc32c"))));
+  Put(folder / "m.weights.h5", "\x89HDF\r\n\x1a\n" + std::string(40, 'x'));
+  const Result weights = Inspected(folder / "m.weights.h5");
+  EXPECT_EQ(weights.code, 1);
+  EXPECT_THAT(weights.err, AllOf(HasSubstr("HDF5"), HasSubstr("`h5ls -r " + folder / "m.weights.h5" + "`"),
+                                 ::testing::Not(HasSubstr("crc32c"))));
+  Put(folder / "short", "PK");
+  EXPECT_THAT(Inspected(folder / "short").err, HasSubstr("cut off"));
   Put(folder / "m.index", "not a table");
   EXPECT_THAT(Inspected(folder / "m.index").err, HasSubstr("truncated"));
 }
