@@ -12,8 +12,14 @@ const LayerInput& OnlyInput(const std::vector<LayerInput>& inputs) {
 
 void CheckInputRank(const LayerInput& input, int rank, const char* meaning) {
   if (input.shape.rank() == rank) return;
+  std::string advice;
+  if (rank == 4 && input.shape.rank() == 3) {
+    const std::string size = StrCat(input.shape.dim(1), ",", input.shape.dim(2));
+    advice = StrCat("; if these are images without a channel axis, begin the model with Input(Shape{", size,
+                    ",1}), which takes the same data, or put Reshape({", size, ",1}) before this layer");
+  }
   throw InvalidArgumentError(
-      StrCat("[keras/layer] expected an input of rank ", rank, " ", meaning, "; got shape ", input.shape));
+      StrCat("[keras/layer] expected an input of rank ", rank, " ", meaning, "; got shape ", input.shape, advice));
 }
 
 int64_t KnownDim(const LayerInput& input, int axis) {

@@ -208,7 +208,14 @@ TEST(LayersTest, WhatDoesNotFitNamesLayerAndShape) {
                 ShapeAfter(Conv2D(8, 3), Shape{28, 28});
               }),
               AllOf(HasSubstr("rank 4 [batch, rows, columns, channels]"), HasSubstr("[?,28,28]"),
-                    HasSubstr("layer 'conv2d' (Conv2D)")));
+                    HasSubstr("layer 'conv2d' (Conv2D)"), HasSubstr("begin the model with Input(Shape{28,28,1})"),
+                    HasSubstr("Reshape({28,28,1})")));
+  // The advice is right.
+  EXPECT_EQ(ShapeAfter(Reshape({28, 28, 1}), Shape{28, 28}), (Shape{-1, 28, 28, 1}));
+  Sequential model({Input(Shape{6, 6, 1}), Conv2D(2, 3), Flatten()});
+  EXPECT_EQ(model.Predict(Counting(Shape{2, 6, 6})).shape(), (Shape{2, 32}));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ShapeAfter(Conv2D(8, 3), Shape{28}); }),
+              ::testing::Not(HasSubstr("channel axis")));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
                 ShapeAfter(Conv2D(8, 30), Shape{28, 28, 1});
               }),
