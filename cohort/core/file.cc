@@ -135,7 +135,23 @@ void WritableFile::Close() {
   }
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), file_(TemporaryName(path)) {}
+namespace {
+
+// Opens the temporary file of `path`. Errors name `path` first, because the caller does not know the temporary name.
+WritableFile OpenTemporary(const std::string& path) {
+  try {
+    return WritableFile(TemporaryName(path));
+  } catch (const Error& error) {
+    const std::string folder = DirectoryOf(path);
+    const char* advice = FileExists(folder) ? "" : "; its folder does not exist: make it first";
+    ThrowError(error.code(), StrCat("[file] cannot write '", path, "' in the folder '", folder, "'", advice,
+                                    "; the cause is: ", error.what()));
+  }
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), file_(OpenTemporary(path)) {}
 
 AtomicFile::~AtomicFile() {
   if (!published_) ::unlink(file_.path().c_str());

@@ -9,10 +9,12 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing/count_entries.h"
 #include "cohort/core/testing/temp_folder.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(FileTest, AtomicFileAppearsWholeOrNotAtAll) {
@@ -48,6 +50,10 @@ TEST(FileTest, ErrorsHaveTheirCodeAndPath) {
   EXPECT_THROW(ReadFile(folder / "none"), NotFoundError);
   EXPECT_THROW(ReadFile(folder.path()), FailedPreconditionError);
   EXPECT_THROW(WritableFile file(folder / "no/such/dir"), NotFoundError);
+  const std::string path = folder / "no/f";
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { WriteFileAtomically(path, "x"); }),
+              AllOf(HasSubstr("cannot write '" + path + "' in the folder '" + folder / "no" + "'"),
+                    HasSubstr("make it first"), HasSubstr("No such file")));
   EXPECT_FALSE(RemoveFile(folder / "none"));
   try {
     WritableFile full("/dev/full");

@@ -59,6 +59,9 @@ class COHORT_EXPORT CallbackHost {
   // files/model_files.h throw.
   virtual void Save(const std::string& path) = 0;
   virtual void SaveWeights(const std::string& path) = 0;
+  // Throws UnimplementedError if Save cannot describe a layer of the model in a file. Writes nothing. A host without an
+  // answer does not throw.
+  virtual void CheckCanBeSaved() {}
   // Returns the training graph as a serialized GraphDef.
   virtual std::string SerializedGraph() = 0;
   // Returns the state of the training, as the bytes of a weights file. Call it between two batches of Fit: in

@@ -34,7 +34,9 @@ struct COHORT_EXPORT ModelCheckpointOptions {
 };
 // The chief saves with CallbackHost::Save or SaveWeights. `monitor` and `mode` are used only with save_best_only; if
 // the monitored value is then missing in the logs, logs a warning and saves. Throws InvalidArgumentError for a filepath
-// with another ending.
+// with another ending. The chief makes the folder of the files if it is missing. Fit throws before the first step if
+// the folder cannot be made, and UnimplementedError if whole models are saved and a layer cannot be described in a
+// file.
 COHORT_EXPORT CallbackPtr ModelCheckpoint(const ModelCheckpointOptions& options);
 
 struct COHORT_EXPORT BackupAndRestoreOptions {

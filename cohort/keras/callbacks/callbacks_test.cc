@@ -41,9 +41,13 @@ class FakeHost final : public CallbackHost {
   }
   void Save(const std::string& path) override { saved.push_back(path); }
   void SaveWeights(const std::string& path) override { saved_weights.push_back(path); }
+  void CheckCanBeSaved() override {
+    if (cannot_be_saved) throw UnimplementedError("a layer without Config");
+  }
   std::string SerializedGraph() override { return ""; }
 
   bool stopped = false;
+  bool cannot_be_saved = false;
   double rate = 1.0;
   int64_t iterations = 0;
   float weight = 0;
@@ -221,6 +225,31 @@ TEST_F(CallbacksTest, ModelCheckpointChecksItsPath) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>(
                   [&] { Fit(ModelCheckpoint({.filepath = "{val_acc}.keras"}), Of("val_loss", {1})); }),
               AllOf(HasSubstr("{val_acc}"), HasSubstr("val_loss"), HasSubstr("epoch")));
+}
+
+TEST_F(CallbacksTest, ModelCheckpointMakesItsFolderBeforeTheFirstEpoch) {
+  const CallbackPtr callback = ModelCheckpoint({.filepath = folder / "a/b/{epoch}/m.keras"});
+  callback->Attach(&host, {});
+  callback->OnTrainBegin();
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b"));
+  EXPECT_FALSE(FileExists(folder / "a/b/1"));
+  Fit(callback, Of("loss", {1}));
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/1"));
+  EXPECT_THAT(host.saved, ElementsAre(folder / "a/b/1/m.keras"));
+}
+
+TEST_F(CallbacksTest, ModelCheckpointFailsAtTheBeginIfItCannotSave) {
+  WriteFileAtomically(folder / "file", "");
+  const CallbackPtr callback = ModelCheckpoint({.filepath = folder / "file/m-{epoch}.keras"});
+  callback->Attach(&host, {});
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { callback->OnTrainBegin(); }),
+              AllOf(HasSubstr(folder / "file:"), HasSubstr("ModelCheckpoint"), HasSubstr("m-{epoch}.keras")));
+  host.cannot_be_saved = true;
+  const CallbackPtr whole = ModelCheckpoint({.filepath = folder / "m.keras"});
+  whole->Attach(&host, {});
+  EXPECT_THROW(whole->OnTrainBegin(), UnimplementedError);
+  Fit(ModelCheckpoint({.filepath = folder / "m.weights.h5", .save_weights_only = true}), Of("loss", {1}));
+  EXPECT_THAT(host.saved_weights, ElementsAre(folder / "m.weights.h5"));
 }
 
 TEST_F(CallbacksTest, PathTemplates) {

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/callbacks/callbacks.h"
@@ -24,6 +25,9 @@ class ModelCheckpointCallback final : public Callback {
 
   void OnTrainBegin() override {
     if (options_.save_best_only) monitor_.Resolve(host());
+    if (!options_.save_weights_only) host().CheckCanBeSaved();
+    // The rest of the folders is known when the values are: "runs/{epoch}/model.keras".
+    if (host().is_chief()) MakeFolderOf(options_.filepath.substr(0, options_.filepath.find_first_of("{}")));
   }
   void OnEpochBegin(int epoch) override { epoch_ = epoch; }
   void OnTrainBatchEnd(int64_t batch, const BatchLogs& logs) override {
@@ -76,11 +80,21 @@ class ModelCheckpointCallback final : public Callback {
     if (!host().is_chief()) return;
     SetLog(logs, "epoch", epoch_ + 1);
     const std::string path = FillIn(options_.filepath, logs);
+    MakeFolderOf(path);
     Say(StrCat(message, "saving model to ", path));
     if (options_.save_weights_only) {
       host().SaveWeights(path);
     } else {
       host().Save(path);
+    }
+  }
+
+  void MakeFolderOf(const std::string& path) const {
+    try {
+      CreateDirectories(DirectoryOf(path));
+    } catch (const Error& error) {
+      ThrowError(error.code(), StrCat(error.what(), "; ModelCheckpoint needs it for '", options_.filepath,
+                                      "'; give a filepath in a folder that the program may make"));
     }
   }
 

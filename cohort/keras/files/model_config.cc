@@ -447,8 +447,8 @@ std::vector<std::string> StepNames(const LayerGraph& layers) {
   return names;
 }
 
-ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy) {
-  return LayersWriter(layers, dtype_policy).Whole(layers.name());
+ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& name, const std::string& dtype_policy) {
+  return LayersWriter(layers, dtype_policy).Whole(name);
 }
 
 bool IsModelClass(const std::string& class_name) {

@@ -15,9 +15,9 @@ namespace cohort::keras {
 // Returns the name of each step's layer, as a model of these layers names them.
 std::vector<std::string> StepNames(const LayerGraph& layers);
 
-// Returns {"module", "class_name", "config", ...} of a Sequential or functional model. Throws UnimplementedError for a
-// layer that has no configuration.
-ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& dtype_policy);
+// Returns {"module", "class_name", "config", ...} of a Sequential or functional model that is called `name`. Throws
+// UnimplementedError for a layer that has no configuration.
+ConfigValue SerializedLayers(const LayerGraph& layers, const std::string& name, const std::string& dtype_policy);
 
 // Returns true if the class is one of Keras's models that DeserializeLayers can make.
 bool IsModelClass(const std::string& class_name);

@@ -58,6 +58,11 @@ std::vector<std::string> OutputLayers(const LayerGraph& layers) {
   return outputs;
 }
 
+// Returns the model's layers as the file describes them. The model has the name that Summary prints.
+ConfigValue LayersInFile(ModelState& state) {
+  return SerializedLayers(state.layers(), state.name(), state.options().dtype_policy);
+}
+
 // Returns the engine after the arguments of Compile are applied.
 ModelEngine& EngineForFiles(ModelState& state) {
   ModelEngine& engine = state.engine();
@@ -94,7 +99,7 @@ void SetWeightGroups(ModelState& state, const std::vector<WeightGroup>& groups, 
 void SaveModel(ModelState& state, const std::string& path) {
   CheckEnding(path, kModelEnding, "save");
   EngineForFiles(state);
-  ConfigValue config = SerializedLayers(state.layers(), state.options().dtype_policy);
+  ConfigValue config = LayersInFile(state);
   if (state.compile_options()) {
     try {
       config.Set("compile_config", SerializedCompile(*state.compile_options(), *state.compiled()));
@@ -105,6 +110,8 @@ void SaveModel(ModelState& state, const std::string& path) {
   }
   WriteModelArchive(path, {.config = config.ToJson(), .weights = EncodeWeights(WeightGroupsOf(state))});
 }
+
+void CheckCanBeSaved(ModelState& state) { static_cast<void>(LayersInFile(state)); }
 
 void SaveWeights(ModelState& state, const std::string& path) {
   CheckEnding(path, kWeightsEnding, "save_weights");

@@ -11,6 +11,8 @@ namespace cohort::keras {
 
 // As SaveModel and SaveWeights in model_files.h.
 void SaveModel(ModelState& state, const std::string& path);
+// Throws UnimplementedError if SaveModel would do so because of a layer. Requires: the model is built.
+void CheckCanBeSaved(ModelState& state);
 void SaveWeights(ModelState& state, const std::string& path);
 
 // Returns the groups of a weights file: the weights and the optimizer's state.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
@@ -209,15 +210,66 @@ TEST_F(ModelSavingTest, LayersOfTheProgramsOwn) {
   EXPECT_EQ(loaded.WeightNames(), model.WeightNames());
   EXPECT_EQ(loaded.Predict(Counting(Shape{1, 2})).ToVector<float>(),
             model.Predict(Counting(Shape{1, 2})).ToVector<float>());
-  class Silent final : public Layer {
-   public:
-    Silent() : Layer("Silent") {}
-    std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
-  };
-  Sequential silent({Input(Shape{2}), MakeLayer<Silent>()});
-  EXPECT_THAT(MessageOf<UnimplementedError>([&] { silent.Save(Path("silent.keras")); }),
+}
+
+// A layer that does not say how it is made.
+class Silent final : public Layer {
+ public:
+  explicit Silent(float by = 3) : Layer("Silent"), by_(by) {}
+  Output Call(CallContext&, Output x) const override { return x * by_; }
+
+ private:
+  const float by_;
+};
+
+TEST_F(ModelSavingTest, ALayerThatIsMadeWithoutArgumentsNeedsNoConfig) {
+  Sequential model({Input(Shape{2}), Dense(2), MakeLayer<Silent>()}, {.seed = 3});
+  model.Save(Path("silent.keras"));
+  const Model loaded = LoadModel(
+      Path("silent.keras"), {.custom_layers = {{"Silent", [](const ConfigValue&) { return MakeLayer<Silent>(); }}}});
+  EXPECT_EQ(Model(loaded).Predict(Counting(Shape{1, 2})).ToVector<float>(),
+            model.Predict(Counting(Shape{1, 2})).ToVector<float>());
+
+  Sequential options({Input(Shape{2}), Dense(1), MakeLayer<Silent>(2)});
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { options.Save(Path("options.keras")); }),
               AllOf(HasSubstr("Silent"), HasSubstr("Config()")));
-  EXPECT_FALSE(FileExists(Path("silent.keras")));
+  EXPECT_FALSE(FileExists(Path("options.keras")));
+}
+
+TEST_F(ModelSavingTest, ModelCheckpointFindsOutBeforeTheFirstStepThatALayerCannotBeSaved) {
+  Sequential model({Dense(1), MakeLayer<Silent>(2)});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
+  FitOptions options = {.epochs = 1, .verbose = 0, .callbacks = {ModelCheckpoint({.filepath = Path("m.keras")})}};
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] {
+                model.Fit(Counting(Shape{4, 2}), Counting(Shape{4, 1}), options);
+              }),
+              AllOf(HasSubstr("Silent"), HasSubstr("Config()")));
+  EXPECT_EQ(model.Iterations(), 0);
+  options.callbacks = {ModelCheckpoint({.filepath = Path("m.weights.h5"), .save_weights_only = true})};
+  model.Fit(Counting(Shape{4, 2}), Counting(Shape{4, 1}), options);
+  EXPECT_TRUE(FileExists(Path("m.weights.h5")));
+}
+
+TEST_F(ModelSavingTest, ASaveIntoAMissingFolderNamesThePathOfTheProgram) {
+  const std::string message = MessageOf<NotFoundError>([&] { Small()->Save(Path("nope/m.keras")); });
+  EXPECT_THAT(message, AllOf(HasSubstr("cannot write '" + Path("nope/m.keras") + "'"), HasSubstr("make it first")));
+}
+
+// A model in a file has the name that Summary prints.
+TEST_F(ModelSavingTest, AFunctionalModelWithoutANameIsCalledFunctional) {
+  const LayerTensor x = Input(Shape{2});
+  const Model inner({x}, {Dense(2)(x)}), other({x}, {Dense(2)(x)});
+  inner.Save(Path("inner.keras"));
+  EXPECT_THAT(ReadModelArchive(Path("inner.keras")).config, HasSubstr(R"("config": {"name": "functional")"));
+  EXPECT_EQ(LoadModel(Path("inner.keras")).name(), "functional");
+  std::ostringstream summary;
+  LoadModel(Path("inner.keras")).Summary(summary);
+  EXPECT_THAT(summary.str(), HasSubstr("Model: \"functional\""));
+  // Inside another model they are still told apart.
+  const LayerTensor y = Input(Shape{2});
+  const Model outer({y}, {other.AsLayer()(inner.AsLayer()(y))}, {.name = "outer"});
+  outer.Save(Path("outer.keras"));
+  EXPECT_EQ(LoadModel(Path("outer.keras")).WeightNames(), outer.WeightNames());
 }
 
 TEST_F(ModelSavingTest, AFactoryNeedsNotToKnowNameAndTrainable) {

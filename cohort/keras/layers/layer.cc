@@ -21,8 +21,11 @@ Layer::Layer(std::string class_name, std::string name, bool trainable)
 }
 
 ConfigValue::Object Layer::Config() const {
+  if (made_without_arguments_) return {};
   throw UnimplementedError(StrCat("[keras/layer] expected layers that say how they are made; ", class_name_,
-                                  " does not: override Config() to save models that have it"));
+                                  " does not: override Config() to save models that have it, or make it without "
+                                  "arguments: MakeLayer<",
+                                  class_name_, ">()"));
 }
 
 std::vector<Output> Layer::Call(CallContext& ctx, const std::vector<Output>& inputs) const {

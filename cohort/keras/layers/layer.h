@@ -149,9 +149,9 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   virtual Output Call(CallContext& ctx, Output x) const;
   // Returns the dtype of the input of a Sequential that begins with this layer and has no Input().
   virtual DType InputDType() const { return DType::kFloat32; }
-  // Returns the options as Keras's files have them, without name, trainable and dtype. By default it throws
-  // UnimplementedError; then models with this layer cannot be saved. A LayerFactory (RegisterLayer,
-  // LoadOptions::custom_layers) does the reverse.
+  // Returns the options as Keras's files have them, without name, trainable and dtype. A LayerFactory (RegisterLayer,
+  // LoadOptions::custom_layers) does the reverse. By default it returns no options if MakeLayer made the layer without
+  // arguments. For another layer it throws UnimplementedError; then models with this layer cannot be saved.
   virtual ConfigValue::Object Config() const;
 
  protected:
@@ -160,10 +160,12 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
 
  private:
   friend class LayerNaming;
+  friend class LayerMaking;
 
   const std::string class_name_;
   mutable std::string name_;  // LayerNaming sets it if a factory made the layer without a name
   mutable std::atomic<bool> trainable_;
+  bool made_without_arguments_ = false;  // MakeLayer sets it before anything else has the layer
 };
 
 struct LayerCall;
@@ -242,9 +244,19 @@ struct COHORT_EXPORT LayerCall {
   std::vector<LayerTensor> inputs;
 };
 
+// A part of MakeLayer. Programs do not call it.
+class COHORT_EXPORT LayerMaking {
+ public:
+  // Notes that the layer's constructor got no arguments. Requires: nobody else uses the layer yet.
+  static void NoteNoArguments(Layer& layer) { layer.made_without_arguments_ = true; }
+};
+
+// Makes a layer of class L with the arguments of its constructor.
 template <typename L, typename... Args>
 LayerRef MakeLayer(Args&&... args) {
-  return LayerRef(std::make_shared<const L>(std::forward<Args>(args)...));
+  const auto layer = std::make_shared<L>(std::forward<Args>(args)...);
+  if (sizeof...(Args) == 0) LayerMaking::NoteNoArguments(*layer);
+  return LayerRef(layer);
 }
 
 // Returns the specs of the layer's results for these inputs. Throws what Build and Call throw.

@@ -46,6 +46,7 @@ class Trainer final : public CallbackHost {
   std::vector<std::string> WeightNames() const override;
   MetricDirection DirectionOf(const std::string& name) const override;
   void Save(const std::string& path) override;
+  void CheckCanBeSaved() override;
   void SaveWeights(const std::string& path) override;
   std::string SerializedGraph() override;
   std::string BackUpTraining() override;

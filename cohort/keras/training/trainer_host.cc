@@ -39,6 +39,7 @@ MetricDirection Trainer::DirectionOf(const std::string& name) const {
 }
 
 void Trainer::Save(const std::string& path) { SaveModel(*state_, path); }
+void Trainer::CheckCanBeSaved() { keras::CheckCanBeSaved(*state_); }
 void Trainer::SaveWeights(const std::string& path) { keras::SaveWeights(*state_, path); }
 
 std::string Trainer::SerializedGraph() { return SerializeGraphDef(engine().graph()); }
