@@ -201,6 +201,51 @@ std::map<std::string, std::function<ModelPtr()>> ImageModels() {
   };
 }
 
+// All layers that put several values together.
+ModelPtr Merging() {
+  const LayerTensor x = Input(Shape{6}, {.name = "x"});
+  const LayerTensor a = Dense(6, {.activation = "tanh", .name = "a"})(x);
+  const LayerTensor b = Dense(6, {.activation = "tanh", .name = "b"})(x);
+  const LayerTensor c = Dense(6, {.name = "c"})(x);
+  const LayerTensor difference = Subtract()({Multiply()({a, b, c}), Maximum()({a, c})});
+  const LayerTensor joined = Concatenate()({difference, Average()({a, b, c}), Minimum()({b, c})});
+  return std::make_unique<Model>(std::vector<LayerTensor>{x},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "end"})(joined)});
+}
+
+std::map<std::string, std::function<ModelPtr()>> ElementAndShapeModels() {
+  return {
+      {"merging", Merging},
+      {"rectifiers",
+       [] {
+         return Numbers({Input(Shape{6}), Dense(8), ReLU(), Dense(8),
+                         ReLU({.max_value = 1.5, .negative_slope = 0.1, .threshold = 0.25}), Dense(8), LeakyReLU(),
+                         Dense(8), ReLU({.negative_slope = 0.2})});
+       }},
+      {"softmax_layers",
+       [] {
+         return Numbers({Input(Shape{4, 6}), Dense(8, {.use_bias = false}), Softmax({.axis = 1}), Permute({2, 1}),
+                         Dense(6, {.activation = "tanh"}), Softmax()});
+       }},
+      {"padded_images",
+       [] {
+         return Numbers({Input(Shape{5, 5, 2}),
+                         Rescaling(std::vector<double>{0.5, 2}, {.offset = std::vector<double>{0.1, -0.2}}),
+                         ZeroPadding2D({{1, 2}, {0, 1}}), Conv2D(4, 3, {.strides = 2, .activation = "tanh"}),
+                         ZeroPadding2D(), Rescaling(1.5, {.offset = 0.25}), Conv2D(4, 3, {.activation = "tanh"})});
+       }},
+      {"global_max_pooling",
+       [] {
+         return Chain({Input(Shape{6, 6, 2}), Conv2D(8, 3, {.activation = "tanh"}), GlobalMaxPooling2D(), Dense(3)});
+       }},
+      {"global_average_pooling_1d",
+       [] {
+         return Chain({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), GlobalAveragePooling1D(),
+                       Dense(8, {.activation = "tanh"}), Dense(3)});
+       }},
+  };
+}
+
 std::map<std::string, std::function<ModelPtr()>> OtherModels() {
   return {
       {"embedding",
@@ -247,6 +292,7 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
   static const std::map<std::string, std::function<ModelPtr()>> models = [] {
     auto all = DenseModels();
     all.merge(ImageModels());
+    all.merge(ElementAndShapeModels());
     all.merge(OtherModels());
     return all;
   }();

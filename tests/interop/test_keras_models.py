@@ -44,6 +44,17 @@ def siamese():
     return keras.Model([a, b], layers.Dense(3, name="end")(layers.Concatenate()([left, right])))
 
 
+def merging():
+    """Returns a model with all layers that put several values together."""
+    x = keras.Input((6,), name="x")
+    a = layers.Dense(6, activation="tanh", name="a")(x)
+    b = layers.Dense(6, activation="tanh", name="b")(x)
+    c = layers.Dense(6, name="c")(x)
+    difference = layers.Subtract()([layers.Multiply()([a, b, c]), layers.Maximum()([a, c])])
+    joined = layers.Concatenate()([difference, layers.Average()([a, b, c]), layers.Minimum()([b, c])])
+    return keras.Model(x, layers.Dense(3, name="end")(joined))
+
+
 # The models of keras_models_main.cc, by name.
 MODELS = {
     "linear": lambda: numbers((6,)),
@@ -113,6 +124,46 @@ MODELS = {
     "embedding": lambda: numbers(
         (6,), layers.Embedding(12, 4), layers.Reshape((3, 8)), layers.Dense(6, activation="tanh"), dtype="int32"
     ),
+    "merging": merging,
+    "rectifiers": lambda: numbers(
+        (6,),
+        layers.Dense(8),
+        layers.ReLU(),
+        layers.Dense(8),
+        layers.ReLU(max_value=1.5, negative_slope=0.1, threshold=0.25),
+        layers.Dense(8),
+        layers.LeakyReLU(),
+        layers.Dense(8),
+        layers.ReLU(negative_slope=0.2),
+    ),
+    "softmax_layers": lambda: numbers(
+        (4, 6),
+        layers.Dense(8, use_bias=False),  # the softmax over the other axis takes a bias away
+        layers.Softmax(axis=1),
+        layers.Permute((2, 1)),
+        layers.Dense(6, activation="tanh"),
+        layers.Softmax(),
+    ),
+    "padded_images": lambda: numbers(
+        (5, 5, 2),
+        layers.Rescaling([0.5, 2.0], offset=[0.1, -0.2]),
+        layers.ZeroPadding2D(((1, 2), (0, 1))),
+        layers.Conv2D(4, 3, strides=2, activation="tanh"),
+        layers.ZeroPadding2D(),
+        layers.Rescaling(1.5, offset=0.25),
+        layers.Conv2D(4, 3, activation="tanh"),
+    ),
+    "global_max_pooling": lambda: chain(
+        (6, 6, 2), layers.Conv2D(8, 3, activation="tanh"), layers.GlobalMaxPooling2D(), layers.Dense(3)
+    ),
+    "global_average_pooling_1d": lambda: chain(
+        (6,),
+        layers.Embedding(12, 4),
+        layers.GlobalAveragePooling1D(),
+        layers.Dense(8, activation="tanh"),
+        layers.Dense(3),
+        dtype="int32",
+    ),
     "branches": branches,
     "siamese": siamese,
     "classifier": lambda: chain(
@@ -150,8 +201,14 @@ OPTIMIZERS = {
 RATES = {"momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "adamw": 0.01, "rmsprop": 0.005, "ftrl": 0.5}
 
 # Learning rates with which the loss falls fast enough and rounding errors do not grow.
-RATES_OF_MODELS = {"separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1}
-SLOW = ("activations", "global_average_pooling")
+RATES_OF_MODELS = {
+    "separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1, "padded_images": 0.1,
+    "softmax_layers": 0.5, "global_average_pooling_1d": 0.35,
+}
+SLOW = (
+    "activations", "global_average_pooling", "rectifiers", "global_max_pooling", "global_average_pooling_1d",
+    "softmax_layers",
+)
 CASES = [
     (model, "momentum" if model in SLOW else "sgd", RATES_OF_MODELS.get(model, 0.2)) for model in MODELS
 ] + [

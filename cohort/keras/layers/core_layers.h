@@ -1,9 +1,14 @@
-// Layers for values of any shape: Input, Dense, Activation, Dropout, Embedding, Flatten, Reshape, Add, Concatenate.
+// Layers for values of any shape:
+// - Input, Dense, Embedding, Dropout;
+// - Activation, ReLU, LeakyReLU, Softmax, Rescaling, which change each element;
+// - Flatten, Reshape, Permute, which change shapes;
+// - Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, which put several values together.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -41,6 +46,49 @@ struct COHORT_EXPORT LayerOptions {
 };
 COHORT_EXPORT LayerRef Activation(const ActivationFunction& activation, const LayerOptions& options = {});
 
+struct COHORT_EXPORT ReLUOptions {
+  std::optional<double> max_value;  // nullopt: no limit
+  double negative_slope = 0.0;
+  double threshold = 0.0;
+  std::string name;
+};
+// Computes x above `threshold`, but at most max_value, and negative_slope * (x - threshold) elsewhere. Throws
+// InvalidArgumentError for an option below 0.
+COHORT_EXPORT LayerRef ReLU(const ReLUOptions& options = {});
+struct COHORT_EXPORT LeakyReLUOptions {
+  double negative_slope = 0.3;
+  std::string name;
+};
+// Computes x above 0, and negative_slope * x elsewhere. Throws InvalidArgumentError for a slope below 0.
+COHORT_EXPORT LayerRef LeakyReLU(const LeakyReLUOptions& options = {});
+struct COHORT_EXPORT SoftmaxOptions {
+  int axis = -1;  // axis 0 is the batch; -1 is the last axis
+  std::string name;
+};
+// Computes e^x divided by the sum of e^x along the axis. Throws InvalidArgumentError for an input without this axis.
+COHORT_EXPORT LayerRef Softmax(const SoftmaxOptions& options = {});
+
+// One number, or a list with a number for each channel (index of the last axis).
+class COHORT_EXPORT NumberOrList {
+ public:
+  NumberOrList(double number) : values_{number} {}
+  NumberOrList(std::vector<double> values) : values_(std::move(values)), is_list_(true) {}
+  bool is_list() const { return is_list_; }
+  const std::vector<double>& values() const { return values_; }
+
+ private:
+  std::vector<double> values_;
+  bool is_list_ = false;
+};
+struct COHORT_EXPORT RescalingOptions {
+  NumberOrList offset = 0.0;
+  std::string name;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
+};
+// Computes x * scale + offset. Integers become float32. Throws InvalidArgumentError if a list has another length than
+// the last axis.
+COHORT_EXPORT LayerRef Rescaling(const NumberOrList& scale, const RescalingOptions& options = {});
+
 struct COHORT_EXPORT DropoutOptions {
   int64_t seed = 0;  // even with equal seeds, layers and steps get different numbers (CallContext::StepSeed)
   std::string name;
@@ -64,9 +112,19 @@ COHORT_EXPORT LayerRef Embedding(int64_t input_dim, int64_t output_dim, const Em
 COHORT_EXPORT LayerRef Flatten(const LayerOptions& options = {});
 // Gives each example the shape `target`. At most one dimension of `target` may be -1; it is computed from the others.
 COHORT_EXPORT LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options = {});
+// Reorders the axes of each example: axis i of the result is axis dims[i - 1] of the input. Axes count from 1; the
+// batch stays first. Permute({2, 1}) turns [batch, a, b] into [batch, b, a]. Throws InvalidArgumentError if `dims` is
+// no permutation of 1, 2, ..., and for inputs of another rank.
+COHORT_EXPORT LayerRef Permute(const std::vector<int64_t>& dims, const LayerOptions& options = {});
 
-// The sum of two or more inputs, which broadcast against each other.
+// Elementwise functions of two or more inputs, which broadcast against each other. They throw InvalidArgumentError for
+// fewer inputs. Subtract takes exactly two, and computes the first minus the second.
 COHORT_EXPORT LayerRef Add(const LayerOptions& options = {});
+COHORT_EXPORT LayerRef Subtract(const LayerOptions& options = {});
+COHORT_EXPORT LayerRef Multiply(const LayerOptions& options = {});
+COHORT_EXPORT LayerRef Average(const LayerOptions& options = {});
+COHORT_EXPORT LayerRef Maximum(const LayerOptions& options = {});
+COHORT_EXPORT LayerRef Minimum(const LayerOptions& options = {});
 struct COHORT_EXPORT ConcatenateOptions {
   int axis = -1;  // axis 0 is the batch; -1 is the last axis
   std::string name;

@@ -1,9 +1,11 @@
-// Layers for images [batch, rows, columns, channels]: convolutions and pools.
+// Layers for images [batch, rows, columns, channels]: convolutions, pools and padding. GlobalAveragePooling1D is for
+// sequences [batch, steps, features].
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cohort/core/export.h"
 #include "cohort/keras/layers/activations.h"
@@ -114,7 +116,27 @@ struct COHORT_EXPORT GlobalPooling2DOptions {
   bool keepdims = false;  // true: the result is [batch, 1, 1, channels]
   std::string name;
 };
-// Computes the mean over rows and columns. The result is [batch, channels], unless keepdims.
+// Compute the mean, or the largest element, over rows and columns. The result is [batch, channels], unless keepdims.
 COHORT_EXPORT LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
+COHORT_EXPORT LayerRef GlobalMaxPooling2D(const GlobalPooling2DOptions& options = {});
+
+struct COHORT_EXPORT GlobalPooling1DOptions {
+  bool keepdims = false;  // true: the result is [batch, 1, features]
+  std::string name;
+};
+// Computes the mean over the steps. The result is [batch, features], unless keepdims.
+COHORT_EXPORT LayerRef GlobalAveragePooling1D(const GlobalPooling1DOptions& options = {});
+
+// How many rows and columns to add: 1 (on each side), {2, 3} (2 rows above and below, and 3 columns on the left and on
+// the right), or {{1, 2}, {3, 4}} (1 row above, 2 below, 3 columns on the left, 4 on the right).
+struct COHORT_EXPORT Borders {
+  int64_t top, bottom, left, right;
+  Borders(int64_t each) : Borders(each, each) {}
+  Borders(int64_t rows, int64_t columns) : top(rows), bottom(rows), left(columns), right(columns) {}
+  Borders(const std::pair<int64_t, int64_t>& rows, const std::pair<int64_t, int64_t>& columns)
+      : top(rows.first), bottom(rows.second), left(columns.first), right(columns.second) {}
+};
+// Adds zeros around each image. Throws InvalidArgumentError for a negative number.
+COHORT_EXPORT LayerRef ZeroPadding2D(const Borders& padding = 1, const LayerOptions& options = {});
 
 }  // namespace cohort::keras

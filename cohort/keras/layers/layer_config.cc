@@ -9,8 +9,8 @@ namespace {
 const ConfigMakers<LayerRef>& AllLayerMakers() {
   static const ConfigMakers<LayerRef> makers("layer", [] {
     std::vector<LayerMaker> all;
-    for (const auto& some :
-         {CoreLayerMakers, ConvolutionLayerMakers, PoolingLayerMakers, ShapeLayerMakers, NormalizationLayerMakers}) {
+    for (const auto& some : {CoreLayerMakers, ConvolutionLayerMakers, PoolingLayerMakers, ShapeLayerMakers,
+                             MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers}) {
       for (LayerMaker& maker : some()) all.push_back(std::move(maker));
     }
     return all;

@@ -28,6 +28,8 @@ std::vector<LayerMaker> CoreLayerMakers();           // core_layers.cc
 std::vector<LayerMaker> ConvolutionLayerMakers();    // convolution_layers.cc
 std::vector<LayerMaker> PoolingLayerMakers();        // pooling_layers.cc
 std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
+std::vector<LayerMaker> MergingLayerMakers();        // merging_layers.cc
+std::vector<LayerMaker> ActivationLayerMakers();     // activation_layers.cc
 std::vector<LayerMaker> NormalizationLayerMakers();  // normalization_layers.cc
 
 // Each function reads one option; the type of `to` decides what the option may be. If the option is missing, `to` stays

@@ -53,28 +53,38 @@ class Pooling2DLayer final : public Layer {
   ops::PoolOptions options_;
 };
 
-class GlobalAveragePooling2DLayer final : public Layer {
+// Reduces all axes between the batch and the last one.
+class GlobalPoolingLayer final : public Layer {
  public:
-  explicit GlobalAveragePooling2DLayer(const GlobalPooling2DOptions& options)
-      : Layer("GlobalAveragePooling2D", options.name), keepdims_(options.keepdims) {}
+  using ReduceOp = Output (*)(Output, const ops::IntList&, bool, const NodeName&);
+  GlobalPoolingLayer(const char* class_name, ReduceOp op, int dimensions, bool keepdims, const std::string& name)
+      : Layer(class_name, name), op_(op), dimensions_(dimensions), keepdims_(keepdims) {}
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    CheckInputRank(OnlyInput(inputs), 4, "[batch, rows, columns, channels]");
+    CheckInputRank(OnlyInput(inputs), dimensions_ + 2,
+                   dimensions_ == 2 ? "[batch, rows, columns, channels]" : "[batch, steps, features]");
     return {};
   }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {ops::Mean(ctx.Computed(inputs[0]), {1, 2}, keepdims_)};
+    const ops::IntList axes = dimensions_ == 2 ? ops::IntList{1, 2} : ops::IntList{1};
+    return {op_(ctx.Computed(inputs[0]), axes, keepdims_, class_name())};
   }
   ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}, {"keepdims", keepdims_}}; }
+  template <typename Options, LayerRef (*kMake)(const Options&)>
   static LayerRef FromConfig(ConfigReader& reader) {
-    GlobalPooling2DOptions options = {.name = ReadName(reader)};
+    Options options = {.name = ReadName(reader)};
     reader.Read("keepdims", options.keepdims);
     reader.OnlyDefault("data_format", "channels_last");
-    return GlobalAveragePooling2D(options);
+    return kMake(options);
   }
 
  private:
+  const ReduceOp op_;
+  const int dimensions_;
   const bool keepdims_;
 };
+// The functions have overloads.
+constexpr GlobalPoolingLayer::ReduceOp kMean = &ops::Mean;
+constexpr GlobalPoolingLayer::ReduceOp kMax = &ops::Max;
 
 }  // namespace
 
@@ -91,13 +101,21 @@ LayerRef AveragePooling2D(RowsColumns pool_size, const Pooling2DOptions& options
   return MakeLayer<Pooling2DLayer>("AveragePooling2D", &ops::AvgPool, pool_size, options);
 }
 LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options) {
-  return MakeLayer<GlobalAveragePooling2DLayer>(options);
+  return MakeLayer<GlobalPoolingLayer>("GlobalAveragePooling2D", kMean, 2, options.keepdims, options.name);
+}
+LayerRef GlobalMaxPooling2D(const GlobalPooling2DOptions& options) {
+  return MakeLayer<GlobalPoolingLayer>("GlobalMaxPooling2D", kMax, 2, options.keepdims, options.name);
+}
+LayerRef GlobalAveragePooling1D(const GlobalPooling1DOptions& options) {
+  return MakeLayer<GlobalPoolingLayer>("GlobalAveragePooling1D", kMean, 1, options.keepdims, options.name);
 }
 
 std::vector<LayerMaker> PoolingLayerMakers() {
   return {{"MaxPooling2D", Pooling2DLayer::FromConfig<MaxPooling2D>},
           {"AveragePooling2D", Pooling2DLayer::FromConfig<AveragePooling2D>},
-          {"GlobalAveragePooling2D", GlobalAveragePooling2DLayer::FromConfig}};
+          {"GlobalAveragePooling2D", GlobalPoolingLayer::FromConfig<GlobalPooling2DOptions, GlobalAveragePooling2D>},
+          {"GlobalMaxPooling2D", GlobalPoolingLayer::FromConfig<GlobalPooling2DOptions, GlobalMaxPooling2D>},
+          {"GlobalAveragePooling1D", GlobalPoolingLayer::FromConfig<GlobalPooling1DOptions, GlobalAveragePooling1D>}};
 }
 
 }  // namespace cohort::keras

@@ -1,12 +1,15 @@
-// Layers of core_layers.h that change shapes or put several values together.
+// Layers of core_layers.h and image_layers.h that change shapes.
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/core_layers.h"
+#include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
-#include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
-#include "cohort/ops/join.h"
+#include "cohort/ops/layout.h"
+#include "cohort/ops/slice.h"
 
 namespace cohort::keras {
 namespace {
@@ -69,38 +72,75 @@ class ReshapeLayer final : public Layer {
   const std::vector<int64_t> target_;
 };
 
-class AddLayer final : public Layer {
+class PermuteLayer final : public Layer {
  public:
-  explicit AddLayer(const LayerOptions& options) : Layer("Add", options.name) {}
-  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
-    if (inputs.size() < 2) {
-      throw InvalidArgumentError(StrCat("[keras/add] expected two inputs or more; got ", inputs.size()));
+  PermuteLayer(const std::vector<int64_t>& dims, const LayerOptions& options)
+      : Layer("Permute", options.name), dims_(dims) {
+    std::vector<int64_t> sorted = dims;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (sorted[i] == static_cast<int64_t>(i) + 1) continue;
+      throw InvalidArgumentError(StrCat("[keras/permute] expected each of the axes 1 to ", dims.size(),
+                                        " once in dims; got [", StrJoin(dims, ","), "]; the batch is not counted"));
     }
-    Output sum = inputs[0];
-    for (size_t i = 1; i < inputs.size(); ++i) sum = ops::Add(sum, inputs[i]);
-    return {sum};
   }
-  ConfigValue::Object Config() const override { return {}; }
-  static LayerRef FromConfig(ConfigReader& reader) { return keras::Add({.name = ReadName(reader)}); }
-};
-
-class ConcatenateLayer final : public Layer {
- public:
-  explicit ConcatenateLayer(const ConcatenateOptions& options)
-      : Layer("Concatenate", options.name), axis_(options.axis) {}
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
-    if (inputs.empty()) throw InvalidArgumentError("[keras/concatenate] expected one input or more; got none");
-    return {ops::Concat(inputs, axis_)};
+    const Shape& shape = inputs.at(0).shape();
+    if (shape.rank() != static_cast<int>(dims_.size()) + 1) {
+      throw InvalidArgumentError(StrCat("[keras/permute] expected examples of ", dims_.size(), " axes for dims [",
+                                        StrJoin(dims_, ","), "]; got shape ", shape));
+    }
+    std::vector<int64_t> permutation = {0};
+    permutation.insert(permutation.end(), dims_.begin(), dims_.end());
+    return {ops::Transpose(inputs[0], permutation)};
   }
-  ConfigValue::Object Config() const override { return {{"axis", axis_}}; }
+  ConfigValue::Object Config() const override { return {{"dims", ConfigValue::List(dims_.begin(), dims_.end())}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
-    ConcatenateOptions options = {.name = ReadName(reader)};
-    reader.Read("axis", options.axis);
-    return Concatenate(options);
+    std::vector<int64_t> dims;
+    for (const ConfigValue& dim : reader.Required("dims").AsList()) dims.push_back(dim.AsInt());
+    return Permute(dims, {.name = ReadName(reader)});
   }
 
  private:
-  const int axis_;
+  const std::vector<int64_t> dims_;
+};
+
+class ZeroPadding2DLayer final : public Layer {
+ public:
+  ZeroPadding2DLayer(const Borders& padding, const LayerOptions& options)
+      : Layer("ZeroPadding2D", options.name), padding_(padding) {
+    if (padding.top >= 0 && padding.bottom >= 0 && padding.left >= 0 && padding.right >= 0) return;
+    throw InvalidArgumentError(StrCat("[keras/zero_padding2d] expected a padding of at least 0; got ", padding.top,
+                                      ", ", padding.bottom, ", ", padding.left, ", ", padding.right));
+  }
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
+    CheckInputRank(OnlyInput(inputs), 4, "[batch, rows, columns, channels]");
+    return {};
+  }
+  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
+    return {ops::Pad(inputs[0], {{0, 0}, {padding_.top, padding_.bottom}, {padding_.left, padding_.right}, {0, 0}})};
+  }
+  ConfigValue::Object Config() const override {
+    return {{"padding", ConfigValue::List{ConfigValue::List{padding_.top, padding_.bottom},
+                                          ConfigValue::List{padding_.left, padding_.right}}},
+            {"data_format", "channels_last"}};
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    Borders padding = 1;
+    reader.ReadBy("padding", [&](const ConfigValue& value) {
+      if (!value.is_list() || value.AsList().size() != 2) {
+        padding = value.AsInt();
+        return;
+      }
+      const RowsColumns rows = RowsColumnsOf(value.AsList()[0]), columns = RowsColumnsOf(value.AsList()[1]);
+      padding = Borders(std::pair(rows.rows, rows.columns), std::pair(columns.rows, columns.columns));
+    });
+    reader.OnlyDefault("data_format", "channels_last");
+    return ZeroPadding2D(padding, {.name = ReadName(reader)});
+  }
+
+ private:
+  const Borders padding_;
 };
 
 }  // namespace
@@ -111,14 +151,18 @@ LayerRef Flatten(const LayerOptions& options) {
 LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options) {
   return MakeLayer<ReshapeLayer>(target, options).WithInputShape(options.input_shape);
 }
-LayerRef Add(const LayerOptions& options) { return MakeLayer<AddLayer>(options).WithInputShape(options.input_shape); }
-LayerRef Concatenate(const ConcatenateOptions& options) { return MakeLayer<ConcatenateLayer>(options); }
+LayerRef Permute(const std::vector<int64_t>& dims, const LayerOptions& options) {
+  return MakeLayer<PermuteLayer>(dims, options).WithInputShape(options.input_shape);
+}
+LayerRef ZeroPadding2D(const Borders& padding, const LayerOptions& options) {
+  return MakeLayer<ZeroPadding2DLayer>(padding, options).WithInputShape(options.input_shape);
+}
 
 std::vector<LayerMaker> ShapeLayerMakers() {
   return {{"Flatten", FlattenLayer::FromConfig},
           {"Reshape", ReshapeLayer::FromConfig},
-          {"Add", AddLayer::FromConfig},
-          {"Concatenate", ConcatenateLayer::FromConfig}};
+          {"Permute", PermuteLayer::FromConfig},
+          {"ZeroPadding2D", ZeroPadding2DLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras
