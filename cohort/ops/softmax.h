@@ -15,7 +15,7 @@ COHORT_EXPORT Output LogSoftmax(Output logits, const NodeName& name = "LogSoftma
 
 // The inputs of a cross-entropy. They have names, {.labels = y, .logits = z}, because to swap the two is no error that
 // a function could find.
-struct CrossEntropyInputs {
+struct COHORT_EXPORT CrossEntropyInputs {
   Output labels;
   Output logits;  // float32, float64 or bfloat16
 };
