@@ -81,6 +81,14 @@ COHORT_FUNCTION(pow)
 COHORT_FUNCTION(fmod)
 #undef COHORT_FUNCTION
 }  // namespace std
+
+namespace cohort::cuda {
+// The compiler gets --fmad=false, so each product is rounded.
+template <typename W>
+COHORT_KERNEL W RoundedProduct(W a, W b) {
+  return a * b;
+}
+}  // namespace cohort::cuda
 )cohort";
 
 // Behind the definitions of T, W and Elements<N>(call, i), and of kBroadcasts.
