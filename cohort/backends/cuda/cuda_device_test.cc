@@ -113,11 +113,14 @@ struct LongKernel {
   std::promise<void> end;
   std::shared_future<void> ended = end.get_future().share();
 
+  struct Argument {
+    const LongKernel* kernel;
+  };
   void Launch(Driver& driver, StreamHandle stream) {
     static const KernelCode code{"long", nullptr, [](const void* argument, const LaunchSize&) {
-                                   (*static_cast<const LongKernel* const*>(argument))->ended.wait();
+                                   static_cast<const Argument*>(argument)->kernel->ended.wait();
                                  }};
-    const LongKernel* const argument = this;
+    const Argument argument{this};
     driver.Launch(code, {}, &argument, sizeof(argument), stream);
   }
 };
