@@ -17,11 +17,12 @@ namespace cohort {
 
 // The values of some variables of a task at one point in time.
 struct Snapshot {
-  std::vector<std::string> names;  // under which the values are stored
-  std::vector<std::string>
-      slices;  // for each name: which part of the tensor it is, as for SaveV2; "": the whole tensor
-  // values[i] is the value of the variable names[i], in host memory. If a variable is in host memory too, its value
-  // here may share the variable's buffer. The buffer is not changed then: an update of the variable uses a new one.
+  // The tensors of the checkpoint. slices[i] says which part of names[i] a value is, as for SaveV2; "": the whole.
+  std::vector<std::string> names;
+  std::vector<std::string> slices;
+  // values[i] is the value of the variable that is stored as names[i], in host memory. If a variable is in host memory
+  // too, its value here may share the variable's buffer. The buffer is not changed then: an update of the variable uses
+  // a new one.
   std::vector<Tensor> values;
 };
 

@@ -19,8 +19,8 @@ struct StoredVariable {
 
   // Returns how Saver writes the variable. Strings are not written in parts.
   static StoredVariable Of(const VariableInfo& variable);
-  // Returns how the checkpoint has the variable. If it has parts as tensors of their own ("w/part_0"), as version 0.1
-  // of Cohort wrote them, this is the part's own name. Does not look whether the checkpoint has it at all.
+  // Returns how the checkpoint has the variable. If it has parts as tensors of their own ("w/part_0"), as earlier
+  // versions wrote them, this is the part's own name. Does not look whether the checkpoint has it at all.
   static StoredVariable In(const BundleReader& reader, const VariableInfo& variable);
 
   // Returns the value. Throws what BundleReader::Read and ReadSlice throw.

@@ -14,8 +14,6 @@
 
 namespace cohort {
 
-// The description of a variable in its graph. The functions of ops/variables.h make it, and the graph owns it. `value`
-// reads the variable at the start of the step.
 // Says that a variable is the rows [first_row, first_row + its own number of rows) of a variable that exists in parts
 // only.
 struct COHORT_EXPORT RowsOfVariable {
@@ -24,6 +22,8 @@ struct COHORT_EXPORT RowsOfVariable {
   int64_t first_row = 0;
 };
 
+// The description of a variable in its graph. The functions of ops/variables.h make it, and the graph owns it. `value`
+// reads the variable at the start of the step.
 struct COHORT_EXPORT VariableInfo {
   std::string name;
   DType dtype = DType::kInvalid;

@@ -46,7 +46,7 @@ class SyncReplicasHook final : public SessionRunHook {
   void End(Session& session) override;
 
  private:
-  // The nodes that end the waits of this session's own steps for a token.
+  // The nodes that end the waits of the own steps of the hook's session for a token.
   struct Failure {
     Output code;
     Output message;

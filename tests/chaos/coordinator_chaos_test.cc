@@ -164,7 +164,6 @@ TEST_F(CoordinatorChaosTest, AShortLossOfTheParameterServersConnectionsOnlyRepea
   EXPECT_GT(coordinator_->repeated_closures(), 0);
 }
 
-// The chief's own session, with which Fit reads metrics and weights, is lost too.
 // The error names the task, and not the first variable that has no value. It is thrown once. The program may give the
 // variables values, and go on.
 TEST_F(CoordinatorChaosTest, AParameterServerThatWasStartedAgainIsNamedOnce) {
@@ -184,6 +183,7 @@ TEST_F(CoordinatorChaosTest, AParameterServerThatWasStartedAgainIsNamedOnce) {
   }
 }
 
+// The chief's own session, with which Fit reads metrics and weights, is lost too.
 TEST_F(CoordinatorChaosTest, AKerasModelTrainsThroughAShortLossOfTheParameterServer) {
   keras::Sequential model({keras::Dense(1)}, {.strategy = strategy_});
   model.Compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});

@@ -168,7 +168,7 @@ TEST_F(LaunchChaosTest, SigtermSavesAndEndsWithZero) {
 }
 
 // When the chief has left, no token comes for the step of the other worker. Nobody is killed.
-TEST_F(LaunchChaosTest, SigtermEndsASynchronousTrainingWithZero) {
+TEST_F(LaunchChaosTest, SigtermEndsSynchronousTrainingWithZero) {
   Launch({}, {"--sync", "--max_steps=100000000", "--save_model_secs=600"});
   ASSERT_TRUE(program_->WaitForText("step: ", 4)) << program_->err();
   program_->Signal(SIGTERM);

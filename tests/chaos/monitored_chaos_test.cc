@@ -103,7 +103,7 @@ TEST_F(MonitoredChaosTest, TheChiefAndANewOneTakesItsPlace) {
 
 // SIGTERM comes to both workers of a synchronous training in either order. If the chief leaves first, the worker waits
 // for a token that does not come. Both end by themselves, the chief saves, and the training goes on there.
-TEST_F(MonitoredChaosTest, SigtermToAllEndsASynchronousTraining) {
+TEST_F(MonitoredChaosTest, SigtermToAllEndsSynchronousTraining) {
   int last_step = 100;
   for (const int first : {0, 1}) {
     const Arguments flags = Flags({"--sync=2", "--last_step=1000000"});

@@ -191,7 +191,6 @@ TEST_F(CudaDeviceTest, MemoryOfADeviceWhoseWorkDoesNotEndIsLeftToTheProcess) {
   control.Release(0);
 }
 
-// The step may go on later, and write its results.
 // A step learns of bad data in a callback of the compute stream. Who gets the value has to know.
 TEST_F(CudaDeviceTest, ACopyToTheHostIsReadyAfterTheCallbacksOfTheWorkBeforeIt) {
   COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
@@ -212,6 +211,7 @@ TEST_F(CudaDeviceTest, ACopyToTheHostIsReadyAfterTheCallbacksOfTheWorkBeforeIt) 
   EXPECT_TRUE(ready.get_future().get());
 }
 
+// The step may go on later, and write its results.
 TEST_F(CudaDeviceTest, HostMemoryOfARecordedStepThatDoesNotEndIsNotUsedAgain) {
   COHORT_NEEDS_FAKE("its card stands still until the test lets it go on");
   static auto* const driver = new FakeDriver;

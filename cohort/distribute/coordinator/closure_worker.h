@@ -70,7 +70,7 @@ class ClosureWorker {
   void SayDevices();
   // Prepares and starts a closure.
   void Start(const ClosurePtr& closure);
-  // Ends the closure with an error, and returns true, if a parameter server that this session uses was started again
+  // Ends the closure with an error, and returns true, if a parameter server that the worker uses was started again
   // since the workers have last looked. Requires: the session is open.
   bool FailIfServerIsNew(const ClosurePtr& closure) COHORT_EXCLUDES(shared_.servers_mu);
   // Starts a closure whose function is prepared. The end of another closure of the session may call it, too.

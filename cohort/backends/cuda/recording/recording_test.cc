@@ -267,8 +267,8 @@ TEST_F(RecordingTest, ABadRowOfAVariableFailsTheStep) {
   EXPECT_EQ(session.Run(count.Read()).scalar<float>(), 4.0f);
 }
 
-// A capture that the driver refuses in the middle: the step is launched, once, and there is no second attempt.
-// Another thread may have made the call that was refused.
+// A capture that the driver refuses in the middle: the step is launched, and the next one is recorded, because another
+// thread may have made the call that was refused.
 TEST_F(RecordingTest, ACaptureThatBecomesInvalidIsTriedAgain) {
   COHORT_NEEDS_FAKE("it refuses a call of the capture");
   std::vector<Tensor> losses[2], values[2];
