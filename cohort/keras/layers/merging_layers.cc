@@ -11,21 +11,26 @@
 namespace cohort::keras {
 namespace {
 
-// An elementwise function of two or more values, which is computed from the left: ((a, b), c).
+// What makes a merging layer: an elementwise function of two values, which is computed from the left: ((a, b), c).
+struct Merge {
+  const char* class_name;
+  Output (*function)(const Output&, const Output&);
+  bool takes_only_two = false;
+  bool divides = false;  // by the number of inputs, at the end
+};
+
 class MergingLayer final : public Layer {
  public:
-  using Function = Output (*)(const Output&, const Output&);
-  MergingLayer(const char* class_name, Function function, const LayerOptions& options)
-      : Layer(class_name, options.name), function_(function) {}
+  MergingLayer(const Merge& merge, const LayerOptions& options)
+      : Layer(merge.class_name, options.name), merge_(merge) {}
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
-    const bool takes_two = class_name() == "Subtract";
-    if (inputs.size() < 2 || (takes_two && inputs.size() > 2)) {
+    if (inputs.size() < 2 || (merge_.takes_only_two && inputs.size() > 2)) {
       throw InvalidArgumentError(StrCat("[keras/", SnakeCase(class_name()), "] expected two inputs",
-                                        takes_two ? "" : " or more", "; got ", inputs.size()));
+                                        merge_.takes_only_two ? "" : " or more", "; got ", inputs.size()));
     }
     Output merged = inputs[0];
-    for (size_t i = 1; i < inputs.size(); ++i) merged = function_(merged, inputs[i]);
-    if (class_name() != "Average") return {merged};
+    for (size_t i = 1; i < inputs.size(); ++i) merged = merge_.function(merged, inputs[i]);
+    if (!merge_.divides) return {merged};
     return {ops::Div(merged, ops::ScalarLike(merged, static_cast<double>(inputs.size())))};
   }
   ConfigValue::Object Config() const override { return {}; }
@@ -35,12 +40,13 @@ class MergingLayer final : public Layer {
   }
 
  private:
-  const Function function_;
+  const Merge merge_;
 };
 
-LayerRef Merging(const char* class_name, MergingLayer::Function function, const LayerOptions& options) {
-  return MakeLayer<MergingLayer>(class_name, function, options).WithInputShape(options.input_shape);
+LayerRef Merging(const Merge& merge, const LayerOptions& options) {
+  return MakeLayer<MergingLayer>(merge, options).WithInputShape(options.input_shape);
 }
+Output Sum(const Output& x, const Output& y) { return ops::Add(x, y); }
 
 class ConcatenateLayer final : public Layer {
  public:
@@ -63,29 +69,22 @@ class ConcatenateLayer final : public Layer {
 
 }  // namespace
 
-LayerRef Add(const LayerOptions& options) {
-  return Merging(
-      "Add", [](const Output& x, const Output& y) { return ops::Add(x, y); }, options);
-}
+LayerRef Add(const LayerOptions& options) { return Merging({"Add", Sum}, options); }
 LayerRef Subtract(const LayerOptions& options) {
-  return Merging(
-      "Subtract", [](const Output& x, const Output& y) { return ops::Sub(x, y); }, options);
+  const auto difference = [](const Output& x, const Output& y) { return ops::Sub(x, y); };
+  return Merging({.class_name = "Subtract", .function = difference, .takes_only_two = true}, options);
 }
 LayerRef Multiply(const LayerOptions& options) {
-  return Merging(
-      "Multiply", [](const Output& x, const Output& y) { return ops::Mul(x, y); }, options);
+  return Merging({"Multiply", [](const Output& x, const Output& y) { return ops::Mul(x, y); }}, options);
 }
 LayerRef Average(const LayerOptions& options) {
-  return Merging(
-      "Average", [](const Output& x, const Output& y) { return ops::Add(x, y); }, options);
+  return Merging({.class_name = "Average", .function = Sum, .divides = true}, options);
 }
 LayerRef Maximum(const LayerOptions& options) {
-  return Merging(
-      "Maximum", [](const Output& x, const Output& y) { return ops::Maximum(x, y); }, options);
+  return Merging({"Maximum", [](const Output& x, const Output& y) { return ops::Maximum(x, y); }}, options);
 }
 LayerRef Minimum(const LayerOptions& options) {
-  return Merging(
-      "Minimum", [](const Output& x, const Output& y) { return ops::Minimum(x, y); }, options);
+  return Merging({"Minimum", [](const Output& x, const Output& y) { return ops::Minimum(x, y); }}, options);
 }
 LayerRef Concatenate(const ConcatenateOptions& options) { return MakeLayer<ConcatenateLayer>(options); }
 

@@ -28,15 +28,6 @@ class KindLoss final : public ElementwiseLoss {
 
 std::string NameOr(const std::string& name, const char* fallback) { return name.empty() ? fallback : name; }
 
-bool AreCompatible(const Shape& a, const Shape& b) {
-  if (!a.has_rank() || !b.has_rank()) return true;
-  if (a.rank() != b.rank()) return false;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a.dim(i) >= 0 && b.dim(i) >= 0 && a.dim(i) != b.dim(i)) return false;
-  }
-  return true;
-}
-
 void FailShapes(const std::string& loss, const char* expected, const Output& y_true, const Output& y_pred,
                 const char* advice) {
   throw InvalidArgumentError(StrCat("[keras/loss] ", loss, " expected ", expected, "; got y_true ", y_true.shape(),
@@ -44,7 +35,7 @@ void FailShapes(const std::string& loss, const char* expected, const Output& y_t
 }
 
 void CheckSameShape(const std::string& loss, const Output& y_true, const Output& y_pred) {
-  if (AreCompatible(y_true.shape(), y_pred.shape())) return;
+  if (y_true.shape().IsCompatibleWith(y_pred.shape())) return;
   FailShapes(loss, "targets of the shape of the predictions", y_true, y_pred, "");
 }
 

@@ -14,9 +14,6 @@ constexpr double kLossEpsilon = 1e-7;  // keras.config.epsilon()
 // Returns `name`, or `fallback` if it is empty.
 std::string NameOr(const std::string& name, const char* fallback);
 
-// Returns false if the shapes have different ranks, or a dimension that is known in both and differs.
-bool AreCompatible(const Shape& a, const Shape& b);
-
 // Throws InvalidArgumentError that has both shapes. `advice` is empty, or begins with "; ".
 [[noreturn]] void FailShapes(const std::string& loss, const char* expected, const Output& y_true, const Output& y_pred,
                              const char* advice);

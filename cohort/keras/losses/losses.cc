@@ -61,7 +61,7 @@ class SparseCategoricalLoss final : public Loss {
   Output PerExample(const Output& y_true, const Output& y_pred) const override {
     const Output labels = SparseLabels(y_true, y_pred);
     const Shape& shape = y_pred.shape();
-    if (shape.has_rank() && (shape.rank() < 2 || !AreCompatible(labels.shape(), shape.Sub(0, shape.rank() - 1)))) {
+    if (shape.has_rank() && (shape.rank() < 2 || !labels.shape().IsCompatibleWith(shape.Sub(0, shape.rank() - 1)))) {
       FailShapes(name(), "integer labels [batch] (or [batch, 1]) for predictions [batch, classes]", y_true, y_pred,
                  "; for one-hot targets use categorical_crossentropy");
     }
@@ -102,7 +102,7 @@ class CategoricalLoss final : public Loss {
 
   Output PerExample(const Output& y_true, const Output& y_pred) const override {
     const Shape& shape = y_pred.shape();
-    if (!AreCompatible(y_true.shape(), shape) || (shape.has_rank() && shape.rank() < 2)) {
+    if (!y_true.shape().IsCompatibleWith(shape) || (shape.has_rank() && shape.rank() < 2)) {
       FailShapes(name(), "one-hot targets of the shape of the predictions [batch, classes]", y_true, y_pred,
                  "; for integer labels use sparse_categorical_crossentropy");
     }

@@ -3,7 +3,6 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/losses/alignment.h"
-#include "cohort/keras/losses/elementwise_loss.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/metrics/metric_config.h"
 #include "cohort/ops/array.h"
@@ -62,7 +61,7 @@ void ConfusionRatio::CheckShapes(const Output& y_true, const Output& y_pred) con
     throw InvalidArgumentError(StrCat("[keras/metric] '", name(), "' expected ", expected, "; got y_true ",
                                       y_true.shape(), " and y_pred ", shape, advice));
   };
-  if (!AreCompatible(y_true.shape(), shape)) {
+  if (!y_true.shape().IsCompatibleWith(shape)) {
     fail("targets of the shape of the predictions", "; for integer labels make the targets one-hot");
   }
   if (!options_.class_id) return;

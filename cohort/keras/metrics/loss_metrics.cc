@@ -21,12 +21,13 @@ struct LossMetric {
 
 constexpr LossMetric kCosineSimilarity = {"CosineSimilarity", "cosine_similarity", CosineSimilarity,
                                           MetricDirection::kUp};
+constexpr LossMetric kLogCosh = {"LogCoshError", "logcosh", LogCosh};
 constexpr LossMetric kLossMetrics[] = {
     {"MeanSquaredError", "mean_squared_error", MeanSquaredError},
     {"MeanAbsoluteError", "mean_absolute_error", MeanAbsoluteError},
     {"MeanAbsolutePercentageError", "mean_absolute_percentage_error", MeanAbsolutePercentageError},
     {"MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", MeanSquaredLogarithmicError},
-    {"LogCoshError", "logcosh", LogCosh},
+    kLogCosh,
     {"Hinge", "hinge", Hinge},
     {"SquaredHinge", "squared_hinge", SquaredHinge},
     {"KLDivergence", "kl_divergence", KLDivergence},
@@ -72,6 +73,7 @@ class RootMeanSquares final : public Metric {
 MetricPtr RootMeanSquaredError(const std::string& name) { return std::make_shared<RootMeanSquares>(name); }
 
 MetricPtr NamedCosineSimilarity(const std::string& name) { return MeanOfLoss(kCosineSimilarity, name); }
+MetricPtr NamedLogCosh(const std::string& name) { return MeanOfLoss(kLogCosh, name); }
 
 std::vector<MetricMaker> LossMetricMakers() {
   std::vector<MetricMaker> makers = {{"RootMeanSquaredError", [](ConfigReader& reader) {

@@ -64,11 +64,6 @@ MetricPtr NamedAuc(const std::string& name) {
 
 MetricPtr NamedPrecision(const std::string& name) { return Precision({.name = name}); }
 MetricPtr NamedRecall(const std::string& name) { return Recall({.name = name}); }
-MetricPtr NamedLogCosh(const std::string& name) {
-  return MeanOf(
-      name, [loss = LogCosh()](const Output& t, const Output& p) { return loss->PerExample(t, p); },
-      MetricDirection::kDown);
-}
 
 const NameTable<MakeMetric>& MetricTable() {
   static const NameTable<MakeMetric> table("metric", {

@@ -20,9 +20,10 @@ std::vector<MetricMaker> AucMakers();         // auc.cc
 std::vector<MetricMaker> ConfusionMakers();   // confusion_metrics.cc
 std::vector<MetricMaker> LossMetricMakers();  // loss_metrics.cc
 
-// The mean over the examples of the cosine of the angle between y_true and y_pred. It is the loss CosineSimilarity with
-// the other sign.
-MetricPtr NamedCosineSimilarity(const std::string& name);  // loss_metrics.cc
+// Metrics of losses that have another name than the loss, or the other sign: the mean over the examples of the cosine
+// of the angle between y_true and y_pred, and of the loss LogCosh. In loss_metrics.cc.
+MetricPtr NamedCosineSimilarity(const std::string& name);
+MetricPtr NamedLogCosh(const std::string& name);
 
 // Returns the metric's name, or `fallback` if the file has none. Ignores the dtype.
 std::string ReadMetricName(ConfigReader& reader, const char* fallback);
