@@ -35,16 +35,9 @@ using ::testing::HasSubstr;
 // Makes nodes of which each uses the one before, and runs them both ways.
 class CudaChainTest : public ::testing::Test {
  protected:
-  explicit CudaChainTest(DType dtype = DType::kFloat32) : dtype_(dtype) {
-    RegisterGpusForTests();
-    DeviceRequest request;
-    request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
-    request.count = 1;
-    request.resources = std::make_shared<TaskResources>();
-    devices_ = CudaBackend::Get().MakeDevices(request);
-  }
+  explicit CudaChainTest(DType dtype = DType::kFloat32) : dtype_(dtype) {}
 
-  Device& device() { return *devices_[0]; }
+  Device& device() { return *device_; }
   // Adds an operand with these values.
   Output Input(const Shape& shape, int seed) {
     const Output input = ops::Placeholder(graph_, dtype_, Shape::UnknownRank(), "input");
@@ -107,7 +100,7 @@ class CudaChainTest : public ::testing::Test {
 
   const DType dtype_;
   Graph graph_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  const std::unique_ptr<Device> device_ = MakeGpuForTests();
   Interpreter::Feeds feeds_;
   std::vector<Node*> nodes_;
 };

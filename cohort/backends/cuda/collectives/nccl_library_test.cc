@@ -10,10 +10,7 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "cohort/backends/cuda/cuda_backend.h"
-#include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/fake/compare.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/core/error.h"
@@ -29,19 +26,13 @@ constexpr std::chrono::seconds kLong{60};
 class NcclLibraryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    RegisterGpusForTests();
-    DeviceRequest request;
-    request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
-    request.count = 1;
-    request.resources = std::make_shared<TaskResources>();
-    devices_ = CudaBackend::Get().MakeDevices(request);
     try {
       library_.Open();
     } catch (const FailedPreconditionError& error) {
       GTEST_SKIP() << error.what();
     }
   }
-  Device& device() { return *devices_[0]; }
+  Device& device() { return *device_; }
   std::unique_ptr<LibraryCommunicator> Connect() {
     return library_.Connect(device(), library_.NewId(), 0, 1, [] {});
   }
@@ -55,7 +46,7 @@ class NcclLibraryTest : public ::testing::Test {
   }
 
   NcclLibrary library_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  const std::unique_ptr<Device> device_ = MakeGpuForTests();
 };
 
 TEST_F(NcclLibraryTest, EachCollectiveOfOneMemberGivesItsInput) {

@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 
-#include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/cuda_call.h"
@@ -13,14 +12,7 @@ namespace cohort::testing {
 namespace {
 
 cuda::CudaDevice& DeviceOfTests() {
-  static std::unique_ptr<Device>* const device = [] {
-    cuda::RegisterGpusForTests();
-    DeviceRequest request;
-    request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
-    request.count = 1;
-    request.resources = std::make_shared<TaskResources>();
-    return new std::unique_ptr<Device>(std::move(cuda::CudaBackend::Get().MakeDevices(request)[0]));
-  }();
+  static auto* const device = new std::unique_ptr<Device>(cuda::MakeGpuForTests());
   return static_cast<cuda::CudaDevice&>(**device);
 }
 

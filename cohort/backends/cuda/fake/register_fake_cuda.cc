@@ -73,6 +73,15 @@ GpusOfTests RegisterGpusForTests(int fake_cards) {
   return {*counted, *counts};
 }
 
+std::unique_ptr<Device> MakeGpuForTests() {
+  RegisterGpusForTests();
+  DeviceRequest request;
+  request.task = DeviceName::Parse("/job:localhost/replica:0/task:0");
+  request.count = 1;
+  request.resources = std::make_shared<TaskResources>();
+  return std::move(CudaBackend::Get().MakeDevices(request)[0]);
+}
+
 Driver& CardOr(FakeDriver& fake) { return TestsRunOnCard() ? RegisterGpusForTests().driver : fake; }
 
 FakeNccl& InstalledFakeNccl() { return *MakeFakes(kFakeCards).nccl; }

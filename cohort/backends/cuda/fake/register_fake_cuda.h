@@ -2,9 +2,12 @@
 // For tests only.
 #pragma once
 
+#include <memory>
+
 #include "cohort/backends/cuda/fake/fake_driver.h"
 #include "cohort/backends/cuda/fake/fake_nccl.h"
 #include "cohort/backends/cuda/fake/needs_fake.h"
+#include "cohort/device/device.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort::cuda {
@@ -30,6 +33,8 @@ struct GpusOfTests {
 // of float32 are not rounded to TF32, because tests compare them with those of the CPU. Throws
 // FailedPreconditionError then if there is no card, with the reason.
 GpusOfTests RegisterGpusForTests(int fake_cards = kFakeCards);
+// Calls RegisterGpusForTests, and makes the device /device:GPU:0 of a task of its own.
+std::unique_ptr<Device> MakeGpuForTests();
 // Returns the driver of the machine's cards if tests run on them, and otherwise the given one. For tests that have a
 // fake driver of their own.
 Driver& CardOr(FakeDriver& fake);
