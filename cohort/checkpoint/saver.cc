@@ -150,8 +150,8 @@ void Saver::CheckFits(const BundleReader& reader) const {
     const StoredVariable stored = StoredVariable::In(reader, *variable);
     const BundleEntry& entry = reader.Find(stored.name);
     if (entry.dtype() != variable->dtype) {
-      throw InvalidArgumentError(StrCat("[saver] expected variable '", variable->name, "' as ", variable->dtype,
-                                        variable->shape, "; got ", entry.dtype_name(), entry.shape, " in checkpoint ",
+      throw InvalidArgumentError(StrCat("[saver] expected variable '", stored.name, "' as ", variable->dtype,
+                                        stored.shape, "; got ", entry.dtype_name(), entry.shape, " in checkpoint ",
                                         reader.prefix()));
     }
     if (!stored.shape.IsCompatibleWith(entry.shape)) {

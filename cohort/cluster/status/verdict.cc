@@ -4,6 +4,7 @@
 // which is not stuck itself.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "cohort/cluster/status/cluster_report.h"
+#include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/device_name.h"
 
@@ -187,18 +189,21 @@ void FindSlow(const ClusterReport& report, std::vector<Ranked>* found) {
   for (const TaskReport& task : report.tasks) {
     if (trains(task)) rates[task.job].push_back(task.status.steps_per_second);
   }
-  for (size_t i = 0; i < report.tasks.size(); ++i) {
-    const TaskReport& task = report.tasks[i];
-    if (!trains(task)) continue;
-    std::vector<double>& of_job = rates[task.job];
+  std::map<std::string, double> medians;  // of jobs with three tasks or more
+  for (auto& [job, of_job] : rates) {
     if (of_job.size() < 3) continue;
     const auto middle = of_job.begin() + static_cast<std::ptrdiff_t>(of_job.size() / 2);
     std::nth_element(of_job.begin(), middle, of_job.end());
-    if (task.status.steps_per_second * 2 >= *middle) continue;
+    medians[job] = *middle;
+  }
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    const TaskReport& task = report.tasks[i];
+    const auto median = medians.find(task.job);
+    if (!trains(task) || median == medians.end() || task.status.steps_per_second * 2 >= median->second) continue;
     found->push_back({kNote,
                       {i, false,
                        StrCat(task.Name(), " makes ", RateText(task.status.steps_per_second),
-                              " steps/s; the median of the job ", task.job, " is ", RateText(*middle))}});
+                              " steps/s; the median of the job ", task.job, " is ", RateText(median->second))}});
   }
 }
 
