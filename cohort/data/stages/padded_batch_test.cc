@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Rows = std::vector<std::vector<int64_t>>;
+using Batches = std::vector<std::vector<int64_t>>;
 
 // Element n is (n times the number n, int64 [n]; the number n).
 Dataset Vectors(int64_t count) {
@@ -44,7 +44,7 @@ TEST(PaddedBatchTest, PadsToTheLongestOfTheBatch) {
   Element element;
   while (iterator->Next(&element)) shapes.push_back(element[0].shape());
   EXPECT_THAT(shapes, ElementsAre(Shape{2, 1}, Shape{2, 3}, Shape{1, 4}));
-  EXPECT_EQ(Drain(batches), (Rows{{0, 1, 0, 1}, {2, 2, 0, 3, 3, 3, 2, 3}, {4, 4, 4, 4, 4}}));
+  EXPECT_EQ(Drain(batches), (Batches{{0, 1, 0, 1}, {2, 2, 0, 3, 3, 3, 2, 3}, {4, 4, 4, 4, 4}}));
 }
 
 TEST(PaddedBatchTest, PadsToFixedShapesWithValues) {
@@ -53,7 +53,7 @@ TEST(PaddedBatchTest, PadsToFixedShapesWithValues) {
       {.padded_shapes = {{4}, {}}, .padding_values = {Tensor::Scalar(int64_t{-1}), Tensor()}, .drop_remainder = true});
   EXPECT_EQ(ToString(batches.element_spec()), "(int64[2,4], int64[2])");
   EXPECT_EQ(batches.Cardinality(), 2);
-  EXPECT_EQ(Drain(batches), (Rows{{-1, -1, -1, -1, 1, -1, -1, -1, 0, 1}, {2, 2, -1, -1, 3, 3, 3, -1, 2, 3}}));
+  EXPECT_EQ(Drain(batches), (Batches{{-1, -1, -1, -1, 1, -1, -1, -1, 0, 1}, {2, 2, -1, -1, 3, 3, 3, -1, 2, 3}}));
 }
 
 TEST(PaddedBatchTest, PadsEachDimensionAndEveryDType) {
@@ -123,7 +123,7 @@ TEST(PaddedBatchTest, ValuesOfUnknownRankNeedAShape) {
       },
       {{DType::kInt64, Shape::UnknownRank()}});
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { mixed.PaddedBatch(2); }), HasSubstr("give padded_shapes"));
-  EXPECT_EQ(Drain(mixed.Take(1).PaddedBatch(2, {.padded_shapes = {{3}}})), (Rows{{5, 0, 0}}));
+  EXPECT_EQ(Drain(mixed.Take(1).PaddedBatch(2, {.padded_shapes = {{3}}})), (Batches{{5, 0, 0}}));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Drain(mixed.PaddedBatch(2, {.padded_shapes = {{3}}})); }),
               AllOf(HasSubstr("rank of its padded shape [3]"), HasSubstr("got shape []")));
 }
@@ -145,7 +145,7 @@ TEST(PaddedBatchTest, ErrorsOfVariableLengthsNameThisStage) {
   const Dataset parsed = ParseExampleDataset(serialized, features);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { parsed.Batch(2).MakeIterator()->Next(); }),
               HasSubstr("use PaddedBatch for values of different shapes"));
-  EXPECT_EQ(Drain(parsed.PaddedBatch(3)), (Rows{{0, 0, 10, 0, 20, 21}}));
+  EXPECT_EQ(Drain(parsed.PaddedBatch(3)), (Batches{{0, 0, 10, 0, 20, 21}}));
 }
 
 TEST(PaddedBatchTest, BatchesOfDifferentWidthsCannotBeCutTogether) {
@@ -153,7 +153,7 @@ TEST(PaddedBatchTest, BatchesOfDifferentWidthsCannotBeCutTogether) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Rebatch(batches, {2}).MakeIterator()->Next(); }),
               HasSubstr("by the padded_shapes of PaddedBatch"));
   const Dataset fixed = Vectors(4).Skip(1).PaddedBatch(1, {.padded_shapes = {{3}, {}}});
-  EXPECT_EQ(Drain(Rebatch(fixed, {2})), (Rows{{1, 0, 0, 2, 2, 0, 1, 2}, {3, 3, 3, 3}}));
+  EXPECT_EQ(Drain(Rebatch(fixed, {2})), (Batches{{1, 0, 0, 2, 2, 0, 1, 2}, {3, 3, 3, 3}}));
 }
 
 }  // namespace
