@@ -1,5 +1,7 @@
 #include "cohort/data/dataset.h"
 
+#include <limits>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/element_function.h"
@@ -18,10 +20,20 @@ Dataset Dataset::FromTensorSlices(std::vector<Tensor> tensors) { return Dataset(
 Dataset Dataset::FromTensors(std::vector<Tensor> tensors) { return Dataset(MakeTensors(std::move(tensors))); }
 Dataset Dataset::Range(int64_t start, int64_t stop, int64_t step) { return Dataset(MakeRange(start, stop, step)); }
 
+Dataset Dataset::FromGenerator(HostGenerator generator, ElementSpec output_spec) {
+  return Dataset(MakeGenerator(std::move(generator), std::move(output_spec)));
+}
 Dataset Dataset::Zip(const std::vector<Dataset>& datasets) {
   std::vector<NodePtr> nodes;
   for (const Dataset& dataset : datasets) nodes.push_back(dataset.node());
   return Dataset(MakeZip(std::move(nodes)));
+}
+
+Dataset Dataset::Enumerate(int64_t start) const {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const Dataset numbers = Range(start, start < 0 ? start + kMost : kMost);  // as many as a Range may have
+  // Repeat makes the numbers endless, as this dataset is. Without Repeat they have random access.
+  return Zip({Cardinality() == kInfiniteCardinality ? numbers.Repeat() : numbers, *this});
 }
 
 Dataset Dataset::Concatenate(const Dataset& other) const { return Dataset(MakeConcatenate(node_, other.node_)); }
@@ -53,6 +65,12 @@ Dataset Dataset::Map(std::shared_ptr<const Function> function, const MapOptions&
 Dataset Dataset::Filter(std::shared_ptr<const Function> function) const {
   return Dataset(MakeFilter(node_, GraphElementFunction(std::move(function), element_spec())));
 }
+Dataset Dataset::TakeWhile(std::shared_ptr<const Function> function) const {
+  return Dataset(MakeTakeWhile(node_, GraphElementFunction(std::move(function), element_spec())));
+}
+Dataset Dataset::FlatMap(std::shared_ptr<const Function> function) const {
+  return Interleave(std::move(function), {.cycle_length = 1});
+}
 Dataset Dataset::Interleave(std::shared_ptr<const Function> function, const InterleaveOptions& options) const {
   return Dataset(MakeInterleave(node_, GraphSlicesFunction(std::move(function), element_spec()), options));
 }
@@ -61,6 +79,12 @@ Dataset Dataset::Map(const FunctionBody& body, const MapOptions& options) const 
 }
 Dataset Dataset::Filter(const FunctionBody& body) const {
   return Filter(FunctionOf("filter_fn", element_spec(), body));
+}
+Dataset Dataset::TakeWhile(const FunctionBody& body) const {
+  return TakeWhile(FunctionOf("take_while_fn", element_spec(), body));
+}
+Dataset Dataset::FlatMap(const FunctionBody& body) const {
+  return FlatMap(FunctionOf("flat_map_fn", element_spec(), body));
 }
 Dataset Dataset::Interleave(const FunctionBody& body, const InterleaveOptions& options) const {
   return Interleave(FunctionOf("interleave_fn", element_spec(), body), options);
@@ -71,7 +95,13 @@ Dataset Dataset::Map(HostMap function, ElementSpec output_spec, const MapOptions
       MakeMap(node_, HostElementFunction(std::move(function), std::move(output_spec)), options.num_parallel_calls));
 }
 Dataset Dataset::Filter(HostPredicate predicate) const {
-  return Dataset(MakeFilter(node_, HostPredicateFunction(std::move(predicate))));
+  return Dataset(MakeFilter(node_, HostPredicateFunction(std::move(predicate), "Filter")));
+}
+Dataset Dataset::TakeWhile(HostPredicate predicate) const {
+  return Dataset(MakeTakeWhile(node_, HostPredicateFunction(std::move(predicate), "TakeWhile")));
+}
+Dataset Dataset::FlatMap(HostDatasetFunction function, ElementSpec output_spec) const {
+  return Interleave(std::move(function), std::move(output_spec), {.cycle_length = 1});
 }
 Dataset Dataset::Interleave(HostDatasetFunction function, ElementSpec output_spec,
                             const InterleaveOptions& options) const {

@@ -104,6 +104,10 @@ struct COHORT_EXPORT PaddedBatchOptions {
 using HostMap = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 using HostPredicate = std::function<bool(const std::vector<Tensor>&)>;
 using HostDatasetFunction = std::function<Dataset(const std::vector<Tensor>&)>;
+// Returns the next element, or nothing at the end.
+using HostElementSource = std::function<std::optional<std::vector<Tensor>>()>;
+// Begins a pass: returns a function that makes its elements. One thread at a time calls that function.
+using HostGenerator = std::function<HostElementSource()>;
 
 // Describes input as stages over sources. Cheap to copy, immutable, thread-safe. Every function that adds a stage
 // throws InvalidArgumentError for invalid parameters.
@@ -118,10 +122,17 @@ class COHORT_EXPORT Dataset {
   // The elements are the int64 scalars start, start + step, ... before `stop`.
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
   static Dataset Range(int64_t stop) { return Range(0, stop); }
+  // The elements are those that a function of this process makes. Each iterator, and each pass of a Repeat, calls
+  // `generator` once. `output_spec`: dtypes and shapes of the elements, against which each of them is checked. If the
+  // function throws, the next call of Next calls it again. Iterator::Restore makes the elements before the position
+  // again and drops them, so a pass has to yield the same elements each time. The dataset cannot be serialized.
+  static Dataset FromGenerator(HostGenerator generator, ElementSpec output_spec);
   // Element i has the components of element i of every dataset, in order. The result ends with the shortest dataset.
   static Dataset Zip(const std::vector<Dataset>& datasets);
 
   Dataset Concatenate(const Dataset& other) const;
+  // Puts the number of each element before its components, as an int64 scalar: start, start + 1, ...
+  Dataset Enumerate(int64_t start = 0) const;
   // Yields elements drawn at random from a buffer of `buffer_size` elements. With a seed (taken modulo 2^31 - 1), the
   // order is TensorFlow's for the same seed and no global seed. Without a seed, this call draws one. If
   // `reshuffle_each_iteration` is true, each pass of a Repeat and each epoch of IteratorOptions has its own order.
@@ -157,17 +168,25 @@ class COHORT_EXPORT Dataset {
   // Keeps the elements for which the function returns true. It must return one bool scalar.
   Dataset Filter(const FunctionBody& body) const;
   Dataset Filter(std::shared_ptr<const Function> function) const;
+  // Yields the elements before the first one for which the function returns false. It must return one bool scalar.
+  Dataset TakeWhile(const FunctionBody& body) const;
+  Dataset TakeWhile(std::shared_ptr<const Function> function) const;
   // Makes an inner dataset of each element, and reads from several inner datasets in turn. The elements of an inner
   // dataset are the slices, along axis 0, of the function's results.
   Dataset Interleave(const FunctionBody& body, const InterleaveOptions& options = {}) const;
   Dataset Interleave(std::shared_ptr<const Function> function, const InterleaveOptions& options = {}) const;
-  // The next three take functions of this process. `output_spec`: dtypes and shapes of what the function returns. Each
+  // As Interleave, but reads each inner dataset to its end before the next one begins.
+  Dataset FlatMap(const FunctionBody& body) const;
+  Dataset FlatMap(std::shared_ptr<const Function> function) const;
+  // The next ones take functions of this process. `output_spec`: dtypes and shapes of what the function returns. Each
   // result is checked against it.
   Dataset Map(HostMap function, ElementSpec output_spec, const MapOptions& options = {}) const;
   Dataset Filter(HostPredicate predicate) const;
+  Dataset TakeWhile(HostPredicate predicate) const;
   // `output_spec`: dtypes and shapes of the elements of the inner datasets.
   Dataset Interleave(HostDatasetFunction function, ElementSpec output_spec,
                      const InterleaveOptions& options = {}) const;
+  Dataset FlatMap(HostDatasetFunction function, ElementSpec output_spec) const;
 
   const ElementSpec& element_spec() const;
   // Returns the number of elements, kInfiniteCardinality or kUnknownCardinality.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -19,6 +20,7 @@
 namespace cohort::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -225,6 +227,80 @@ TEST(MapTest, FilterKeepsWhatHolds) {
   EXPECT_THAT(Scalars(even), ElementsAre(0, 2, 4, 6));
 }
 
+TEST(MapTest, TakeWhileEndsAtTheFirstThatDoesNotHold) {
+  const auto small = [](const Element& e) { return e[0].scalar<int64_t>() % 5 != 3; };
+  EXPECT_THAT(Scalars(Dataset::Range(10).TakeWhile(small)), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Scalars(Dataset::Range(3).TakeWhile(small).Repeat(2)), ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(Scalars(Dataset::Range(3, 10).TakeWhile(small)), IsEmpty());
+  const auto iterator = Dataset::Range(10).TakeWhile(small).MakeIterator();
+  Drain(*iterator);
+  Element element;
+  EXPECT_FALSE(iterator->Next(&element)) << "the end stays, although 4 is small";
+  EXPECT_EQ(Dataset::Range(10).TakeWhile(small).Cardinality(), kUnknownCardinality);
+  EXPECT_THROW(Dataset::Range(10).TakeWhile(HostPredicate()), InvalidArgumentError);
+}
+
+TEST(EnumerateTest, NumbersComeFirst) {
+  const Dataset numbered = Dataset::Range(10, 13).Enumerate();
+  EXPECT_THAT(Drain(numbered), ElementsAre(ElementsAre(0, 10), ElementsAre(1, 11), ElementsAre(2, 12)));
+  EXPECT_EQ(numbered.Cardinality(), 3);
+  EXPECT_THAT(Drain(Dataset::Range(2).Enumerate(-1)), ElementsAre(ElementsAre(-1, 0), ElementsAre(0, 1)));
+  EXPECT_EQ(Dataset::Range(3).Repeat().Enumerate().Cardinality(), kInfiniteCardinality);
+  EXPECT_THAT(Drain(Dataset::Range(2).Repeat().Enumerate(5), 3),
+              ElementsAre(ElementsAre(5, 0), ElementsAre(6, 1), ElementsAre(7, 0)));
+}
+
+// A pass yields `start` and the numbers after it. The call for 4 fails.
+Dataset Counted(int64_t end, int* passes) {
+  return Dataset::FromGenerator(
+      [end, passes]() -> HostElementSource {
+        ++*passes;
+        return [n = int64_t{-1}, end]() mutable -> std::optional<Element> {
+          if (++n == 4) throw UnavailableError("4 is not there");
+          return n < end ? std::optional<Element>(Element{Tensor::Scalar(n)}) : std::nullopt;
+        };
+      },
+      kInt64Scalar);
+}
+
+TEST(FromGeneratorTest, EachPassBeginsAnew) {
+  int passes = 0;
+  const Dataset dataset = Counted(3, &passes);
+  EXPECT_EQ(passes, 0);
+  EXPECT_THAT(Scalars(dataset.Repeat(2)), ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_EQ(passes, 2);
+  EXPECT_EQ(dataset.ToString(), "FromGenerator((int64[]))");
+  EXPECT_EQ(dataset.Cardinality(), kUnknownCardinality);
+  EXPECT_THAT(Drain(dataset.Batch(2)), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
+}
+
+TEST(FromGeneratorTest, TheNextCallGoesOnAfterAnElementThatFailed) {
+  int passes = 0;
+  const Dataset dataset = Counted(7, &passes);
+  const auto iterator = dataset.MakeIterator();
+  EXPECT_EQ(Drain(*iterator, 4).size(), 4u);
+  EXPECT_THAT(MessageOf<UnavailableError>([&] { iterator->Next(); }),
+              AllOf(HasSubstr("4 is not there"), HasSubstr("from stage FromGenerator")));
+  EXPECT_EQ(iterator->Next()[0].scalar<int64_t>(), 5);
+  const auto restored = dataset.MakeIterator();
+  restored->Restore(iterator->Save());
+  EXPECT_THAT(Drain(*restored), ElementsAre(ElementsAre(6)));
+  const auto at_end = dataset.MakeIterator();
+  at_end->Restore(restored->Save());
+  EXPECT_THAT(Drain(*at_end), IsEmpty());
+}
+
+TEST(FromGeneratorTest, BadGeneratorsAndElementsAreNamed) {
+  EXPECT_THROW(Dataset::FromGenerator({}, kInt64Scalar), InvalidArgumentError);
+  EXPECT_THROW(Dataset::FromGenerator([] { return HostElementSource(); }, {}), InvalidArgumentError);
+  const Dataset empty = Dataset::FromGenerator([] { return HostElementSource(); }, kInt64Scalar);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { empty.MakeIterator()->Next(); }), HasSubstr("got an empty one"));
+  const auto floats = [] { return [] { return std::optional<Element>(Element{Tensor::Scalar(1.0f)}); }; };
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { Dataset::FromGenerator(floats, kInt64Scalar).MakeIterator()->Next(); }),
+      AllOf(HasSubstr("int64"), HasSubstr("float32")));
+}
+
 // The orders of TensorFlow's InterleaveDataset; tests/interop compares more of them.
 TEST(InterleaveTest, TakesBlocksInTurn) {
   const auto inner = [](const Element& element) {
@@ -237,6 +313,7 @@ TEST(InterleaveTest, TakesBlocksInTurn) {
   EXPECT_THAT(run(2, 1), ElementsAre(0, 1, 1, 2, 2, 3, 2, 3, 3, 3));
   EXPECT_THAT(run(2, 2), ElementsAre(0, 1, 1, 2, 2, 2, 3, 3, 3, 3));
   EXPECT_EQ(run(10, 1).size(), 10u);
+  EXPECT_EQ(Scalars(Dataset::Range(4).FlatMap(inner, kInt64Scalar)), run(1, 1));
 }
 
 // The element that is ready is the next one, in the same memory. Looking at it does not change the position.

@@ -124,6 +124,10 @@ NodePtr ReadFilter(DescriptionReader& in, const Inputs& inputs) {
   return MakeFilter(inputs[0], ReadElementFunction(in, inputs[0]->spec()));
 }
 
+NodePtr ReadTakeWhile(DescriptionReader& in, const Inputs& inputs) {
+  return MakeTakeWhile(inputs[0], ReadElementFunction(in, inputs[0]->spec()));
+}
+
 NodePtr ReadInterleave(DescriptionReader& in, const Inputs& inputs) {
   const std::string kind = in.String();
   if (kind != "GraphSlices") FailFunction(kind);
@@ -176,6 +180,7 @@ const std::vector<Kind>& Kinds() {
       {"Idx", 0, 0, [](R& in, I&) { return ReadIdxFiles(in); }},
       {"Map", 1, 1, ReadMap},
       {"Filter", 1, 1, ReadFilter},
+      {"TakeWhile", 1, 1, ReadTakeWhile},
       {"Interleave", 1, 1, ReadInterleave},
       {"Prefetch", 1, 1, [](R& in, I& inputs) { return MakePrefetch(inputs[0], in.Int()); }},
   };

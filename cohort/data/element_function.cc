@@ -8,12 +8,6 @@ namespace {
 
 constexpr char kHost[] = "host function";
 
-[[noreturn]] void FailWrite(const char* stage) {
-  throw FailedPreconditionError(
-      StrCat("[data] expected a dataset that can be serialised; got a ", stage,
-             " that calls a function of this process; give it a graph function, or make the dataset where it is used"));
-}
-
 class HostElements : public ElementFunction {
  public:
   HostElements(HostMap function, ElementSpec spec, const char* stage)
@@ -27,7 +21,7 @@ class HostElements : public ElementFunction {
   }
   const ElementSpec& output_spec() const override { return spec_; }
   std::string ToString() const override { return kHost; }
-  void Write(DescriptionWriter*) const override { FailWrite(stage_); }
+  void Write(DescriptionWriter*) const override { RefuseToWrite(stage_); }
 
  private:
   const HostMap function_;
@@ -50,7 +44,7 @@ class HostDatasets : public DatasetFunction {
   bool MayReadFiles() const override { return true; }
   const ElementSpec& output_spec() const override { return spec_; }
   std::string ToString() const override { return kHost; }
-  void Write(DescriptionWriter*) const override { FailWrite("Interleave"); }
+  void Write(DescriptionWriter*) const override { RefuseToWrite("Interleave"); }
 
  private:
   const HostDatasetFunction function_;
@@ -59,16 +53,22 @@ class HostDatasets : public DatasetFunction {
 
 }  // namespace
 
+void RefuseToWrite(const char* stage) {
+  throw FailedPreconditionError(
+      StrCat("[data] expected a dataset that can be serialised; got a ", stage,
+             " that calls a function of this process; give it a graph function, or make the dataset where it is used"));
+}
+
 std::shared_ptr<const ElementFunction> HostElementFunction(HostMap function, ElementSpec output_spec) {
   return std::make_shared<HostElements>(std::move(function), std::move(output_spec), "Map");
 }
 
-std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate) {
-  if (!predicate) throw InvalidArgumentError("[data] expected a predicate for Filter; got an empty one");
+std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate, const char* stage) {
+  if (!predicate) throw InvalidArgumentError(StrCat("[data] expected a predicate for ", stage, "; got an empty one"));
   HostMap function = [predicate = std::move(predicate)](const Element& element) -> Element {
     return {Tensor::Scalar(predicate(element))};
   };
-  return std::make_shared<HostElements>(std::move(function), ElementSpec{{DType::kBool, Shape()}}, "Filter");
+  return std::make_shared<HostElements>(std::move(function), ElementSpec{{DType::kBool, Shape()}}, stage);
 }
 
 std::shared_ptr<const DatasetFunction> HostDatasetsFunction(HostDatasetFunction function, ElementSpec output_spec) {

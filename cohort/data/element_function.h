@@ -1,5 +1,5 @@
-// ElementFunction: the function that Map or Filter applies to each element. DatasetFunction: the function with
-// which Interleave makes a dataset from each element.
+// ElementFunction: the function that Map, Filter or TakeWhile applies to each element. DatasetFunction: the function
+// with which Interleave makes a dataset from each element.
 #pragma once
 
 #include <memory>
@@ -39,6 +39,9 @@ class DatasetFunction {
   virtual void Write(DescriptionWriter* out) const = 0;
 };
 
+// Throws FailedPreconditionError: this stage calls a function of the process, and so it cannot be serialized.
+[[noreturn]] void RefuseToWrite(const char* stage);
+
 // Reads from `in` the function with which ParseExampleDataset (readers/readers.h) parses tf.Examples. Requires: the
 // function's kind has been read from `in` before.
 class DescriptionReader;
@@ -46,8 +49,9 @@ std::shared_ptr<const ElementFunction> ReadParseExample(DescriptionReader& in);
 
 // Make functions of the host from functions of the program. Throw InvalidArgumentError if the function is empty.
 // What HostPredicateFunction returns makes elements with one component: the result of the predicate, a bool scalar.
+// `stage`: what the function is for, a text that lives as long as the program.
 std::shared_ptr<const ElementFunction> HostElementFunction(HostMap function, ElementSpec output_spec);
-std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate);
+std::shared_ptr<const ElementFunction> HostPredicateFunction(HostPredicate predicate, const char* stage);
 std::shared_ptr<const DatasetFunction> HostDatasetsFunction(HostDatasetFunction function, ElementSpec output_spec);
 
 }  // namespace cohort::data

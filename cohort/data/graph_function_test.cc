@@ -79,7 +79,16 @@ Dataset ParsedNumbers() {
   const auto up_to = [](Graph& body, const Outputs& args) -> Outputs {
     return {ops::Range(Number(body, 0), args[0], Number(body, 1))};
   };
-  return Dataset::Range(8).Filter(above_three).Interleave(up_to, {.cycle_length = 2}).Shuffle(4).Batch(3).Prefetch(1);
+  const auto below_eight = [](Graph& body, const Outputs& args) -> Outputs {
+    return {ops::Less(args[0], Number(body, 8))};
+  };
+  return Dataset::Range(99)
+      .Filter(above_three)
+      .TakeWhile(below_eight)
+      .Interleave(up_to, {.cycle_length = 2})
+      .Shuffle(4)
+      .Batch(3)
+      .Prefetch(1);
 }
 
 TEST(GraphFunctionTest, FiltersAndInterleaves) {
@@ -87,6 +96,7 @@ TEST(GraphFunctionTest, FiltersAndInterleaves) {
     return {ops::Range(Number(body, 0), args[0], Number(body, 1))};
   };
   EXPECT_THAT(Scalars(Dataset::Range(4).Interleave(up_to, {.cycle_length = 2})), ElementsAre(0, 0, 1, 0, 1, 2));
+  EXPECT_THAT(Scalars(Dataset::Range(4).FlatMap(up_to)), ElementsAre(0, 0, 1, 0, 1, 2));
   EXPECT_EQ(Drain(ParsedNumbers()).size(), 8u);  // 4 + 5 + 6 + 7 numbers
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing/temp_folder.h"
@@ -45,6 +46,17 @@ Dataset Repeated(int64_t count) {
       {{DType::kInt64, Shape{-1}}});
 }
 
+// The numbers 0 to end - 1, from a generator.
+Dataset Counted(int64_t end) {
+  return Dataset::FromGenerator(
+      [end]() -> HostElementSource {
+        return [n = int64_t{0}, end]() mutable {
+          return n < end ? std::optional<Element>(Element{Tensor::Scalar(n++)}) : std::nullopt;
+        };
+      },
+      kInt64Scalar);
+}
+
 std::vector<Pipeline> Pipelines() {
   using D = Dataset;
   return {
@@ -68,6 +80,10 @@ std::vector<Pipeline> Pipelines() {
       {"padded_batch_elements", [] { return Repeated(7).Shuffle(3, 1).PaddedBatch(2, {.drop_remainder = true}); },
        false},
       {"filter", [] { return Even(D::Range(12)).Batch(2, true); }},
+      {"take_while",
+       [] { return Sequential(9).TakeWhile([](const Element& e) { return e[0].scalar<int64_t>() < 6; }).Repeat(2); }},
+      {"enumerate", [] { return Sequential(6).Enumerate(3).Batch(2); }},
+      {"generator", [] { return Counted(5).Batch(2).Repeat(2); }},
       {"map", [] { return D::Range(7).Map(Times(3), kInt64Scalar, {.num_parallel_calls = 3}); }},
       {"map_elements",
        [] { return Sequential(9).Shuffle(3, 1).Map(Times(3), kInt64Scalar, {.num_parallel_calls = 3}); }, false},

@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/testing/temp_folder.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/testing/drain.h"
@@ -79,6 +80,8 @@ TEST(SerializeTest, FunctionsOfTheProcessAreRefusedByName) {
     EXPECT_THAT(error.what(), HasSubstr("got a Map that calls a function of this process"));
   }
   EXPECT_THROW(Serialize(Dataset::Range(3).Filter([](const Element&) { return true; })), FailedPreconditionError);
+  const Dataset made = Dataset::FromGenerator([] { return HostElementSource(); }, kInt64Scalar);
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { Serialize(made); }), HasSubstr("got a FromGenerator"));
 }
 
 // The names of files may be elements, so a reader asks when it opens a file.

@@ -43,6 +43,16 @@ std::vector<std::string> Strings(const Json& stage, size_t from) {
 std::optional<Dataset> Source(const Json& stage) {
   const std::string name = stage.at(0);
   if (name == "range") return Dataset::Range(Int(stage, 1), Int(stage, 2), Int(stage, 3, 1));
+  if (name == "generator") {
+    const int64_t end = Int(stage, 1);
+    return Dataset::FromGenerator(
+        [end]() -> HostElementSource {
+          return [n = int64_t{0}, end]() mutable {
+            return n < end ? std::optional<Element>(Element{Tensor::Scalar(n++)}) : std::nullopt;
+          };
+        },
+        {{DType::kInt64, Shape()}});
+  }
   if (name == "names") return FileNames(Strings(stage, 1));
   if (name == "lines") return TextLineDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
   if (name == "records") return TFRecordDataset(Strings(stage, 2), static_cast<Compression>(Int(stage, 1)));
@@ -136,6 +146,14 @@ Dataset ApplyFunction(const Dataset& dataset, const Json& stage) {
        [](const auto& d, const auto&) {
          return d.Filter([](const Element& e) { return e[0].template scalar<int64_t>() % 2 != 0; });
        }},
+      {"take_while",
+       [](const auto& d, const auto&) {
+         return d.TakeWhile([](const Element& e) { return e[0].template scalar<int64_t>() % 12 != 11; });
+       }},
+      {"flat_map",
+       [](const auto& d, const auto&) {
+         return d.FlatMap(Inner, {{DType::kInt64, Shape()}});
+       }},
       {"interleave",
        [](const auto& d, const auto& s) {
          return d.Interleave(Inner, {{DType::kInt64, Shape()}}, CycleAndBlock(s));
@@ -164,6 +182,7 @@ Dataset Apply(const Dataset& dataset, const Json& stage) {
       {"shard_hint", [](const auto& d, const auto&) { return d.Shard(kShardHint, kShardHint); }},
       {"cache", [](const auto& d, const auto&) { return d.Cache(); }},
       {"prefetch", [](const auto& d, const auto& s) { return d.Prefetch(Int(s, 1)); }},
+      {"enumerate", [](const auto& d, const auto& s) { return d.Enumerate(Int(s, 1)); }},
       {"concatenate", [](const auto& d, const auto& s) { return d.Concatenate(Build(s.at(1))); }},
       {"auto_shard",
        [](const auto& d, const auto& s) {

@@ -41,6 +41,11 @@ PIPELINES = [
     [RANGE, ["odd"], ["batch", 3], ["cache"], ["repeat", 2]],
     [RANGE, ["prefetch", -1], ["cache"], ["skip", 2]],
     *[[["range", 0, 7], ["interleave", cycle, block]] for cycle in (1, 2, 3, 10) for block in (1, 2, 5)],
+    [["range", 0, 5], ["flat_map"], ["batch", 3]],
+    *[[["range", first, 20], ["take_while"], ["repeat", 2]] for first in (0, 11, 12)],
+    [RANGE, ["odd"], ["enumerate", 7], ["skip", 2]],
+    [RANGE, ["repeat", 2], ["enumerate", -3]],
+    [["generator", 5], ["repeat", 2], ["batch", 3]],
     *[[RANGE, ["shuffle", size, seed]] for size in (1, 2, 7, 23, 100) for seed in (0, 1, 12345678901)],
     [RANGE, ["shuffle", 7, 3], ["repeat", 3]],
     [RANGE, ["shuffle", 7, 3, 0], ["repeat", 3]],
@@ -63,6 +68,10 @@ def build(stages):
     name, *arguments = stages[0]
     if name == "range":
         dataset = tf.data.Dataset.range(*arguments)
+    elif name == "generator":
+        spec = tf.TensorSpec([], tf.int64)
+        numbers = range(*arguments)
+        dataset = tf.data.Dataset.from_generator(lambda: iter(numbers), output_signature=spec)
     else:
         dataset = tf.data.Dataset.zip(tuple(build(part) for part in arguments))
     for name, *arguments in stages[1:]:
@@ -77,6 +86,10 @@ def build(stages):
             dataset = dataset.filter(lambda x: x % 2 != 0)
         elif name == "interleave":
             dataset = dataset.interleave(lambda n: tf.data.Dataset.range(10 * n, 11 * n), *arguments)
+        elif name == "flat_map":
+            dataset = dataset.flat_map(lambda n: tf.data.Dataset.range(10 * n, 11 * n))
+        elif name == "take_while":
+            dataset = dataset.take_while(lambda x: x % 12 != 11)
         elif name == "vectors":
             dataset = dataset.map(lambda n: tf.fill([n], n))
         elif name == "matrices":

@@ -20,6 +20,8 @@ void CheckParameter(bool ok, const char* expected, int64_t got);
 NodePtr MakeSlices(std::vector<Tensor> tensors);
 NodePtr MakeTensors(std::vector<Tensor> tensors);
 NodePtr MakeRange(int64_t start, int64_t stop, int64_t step);
+// generator_stage.cc
+NodePtr MakeGenerator(HostGenerator generator, ElementSpec output_spec);
 // ../readers/idx_dataset.cc. MakeIdx reads the files before it returns.
 NodePtr MakeIdx(std::vector<std::string> paths);
 // join_stages.cc
@@ -54,6 +56,7 @@ NodePtr MakePrefetch(NodePtr input, int64_t buffer_size);
 NodePtr MakeMap(NodePtr input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls);
 // filter_stage.cc. The function must return one bool scalar.
 NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
+NodePtr MakeTakeWhile(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
 // interleave_stage.cc
 NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
                        const InterleaveOptions& options);
