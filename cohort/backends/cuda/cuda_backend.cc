@@ -32,9 +32,9 @@ size_t WithoutReserve(size_t bytes) { return bytes - std::min(kReserve, bytes / 
 // memory of its own earlier sessions does not count.
 size_t UsableBytes(Driver& driver, int card) {
   static Mutex mu;
-  static auto* const known = new std::map<std::pair<Driver*, int>, size_t>;
+  static auto* const known = new std::map<std::pair<int64_t, int>, size_t>;  // by the driver's id, and card
   MutexLock lock(mu);
-  const std::pair<Driver*, int> key(&driver, card);
+  const std::pair<int64_t, int> key(driver.id(), card);
   if (const auto at = known->find(key); at != known->end()) return at->second;
   return (*known)[key] = WithoutReserve(driver.FreeBytes(card));
 }

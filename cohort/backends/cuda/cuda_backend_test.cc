@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 
@@ -71,8 +73,19 @@ TEST_F(PlanDevicesTest, WhatEarlierSessionsHoldDoesNotCount) {
   fake_.Free(0, held);
 }
 
+// What is known of a driver is not taken for what is true of one that is made later in the same place.
+TEST_F(PlanDevicesTest, AnotherDriverAtTheSameAddressIsAskedItself) {
+  std::optional<FakeDriver> driver;
+  for (const size_t megabytes : {4096, 2048}) {
+    FakeDriverOptions options;
+    options.memory_bytes = megabytes * kMegabyte;
+    driver.emplace(options);
+    EXPECT_EQ(MemoryLimitOf(*driver, PlanDevices({}, 1, {On(0)})[0]), megabytes * kMegabyte - kReserved);
+  }
+}
+
 TEST_F(PlanDevicesTest, ACardThatCouldNotBeAskedIsAskedAgain) {
-  constexpr int kCard = 2;  // of no other test, because the process asks each card once
+  constexpr int kCard = 2;
   fake_.control().SetFault(kCard, CardFault::kNotAvailable);
   const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(kCard)});
   EXPECT_THROW(MemoryLimitOf(fake_, parts[0]), FailedPreconditionError);

@@ -3,6 +3,7 @@
 // that the whole backend is tested on machines without a card.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -64,12 +65,23 @@ class CardClock {
   virtual double MicrosecondsBetween(EventHandle begin, EventHandle end) = 0;
 };
 
+// The number of a driver. No other driver of the process has it, also none that is made later. So what the process
+// knows of a driver is found by its number: tests make and end many fake drivers, and addresses come again.
+class DriverId {
+ public:
+  int64_t id() const { return id_; }
+
+ private:
+  static inline std::atomic<int64_t> last_{0};
+  const int64_t id_ = ++last_;
+};
+
 // One driver serves all devices of the process, and lives as long as it. Thread-safe. `card` is a number from 0 to
 // CardCount() - 1. CardCount and Card use no card; the first call of another function with a card makes a context on
 // it, which takes some hundred MB of its memory. Functions throw InternalError with the name and the text of the
 // driver's error ("an illegal memory access was encountered"), unless their comment says something else. After work on
 // a stream has failed, all later calls on the card throw its error.
-class Driver : public CardClock {
+class Driver : public CardClock, public DriverId {
  public:
   // Returns how many cards the process may use, as CUDA_VISIBLE_DEVICES says.
   virtual int CardCount() = 0;

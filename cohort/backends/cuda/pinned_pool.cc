@@ -32,9 +32,9 @@ class PinnedPool::PinnedBuffer final : public Buffer {
 
 std::shared_ptr<PinnedPool> PinnedPool::Of(Driver& driver) {
   static Mutex mu;
-  static auto* const pools = new std::map<Driver*, std::weak_ptr<PinnedPool>>;
+  static auto* const pools = new std::map<int64_t, std::weak_ptr<PinnedPool>>;  // by the driver's id
   MutexLock lock(mu);
-  std::weak_ptr<PinnedPool>& known = (*pools)[&driver];
+  std::weak_ptr<PinnedPool>& known = (*pools)[driver.id()];
   std::shared_ptr<PinnedPool> pool = known.lock();
   if (pool == nullptr) {
     pool = std::make_shared<PinnedPool>(driver);

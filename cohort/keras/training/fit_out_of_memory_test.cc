@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <deque>
 #include <memory>
 
 #include "cohort/backends/cuda/cuda_backend.h"
@@ -66,7 +65,7 @@ class FitOutOfMemoryTest : public ::testing::Test {
 
   // Trains on a card of which call n, from its first use on, finds no memory. Returns how many calls were made.
   int64_t FitWithout(int64_t n, const std::vector<Tensor>& first, const std::vector<Tensor>& expected) {
-    cuda::CardsOfTest& cards = cards_.emplace_back();
+    cuda::CardsOfTest cards;
     int64_t calls = 0;
     {
       const std::unique_ptr<Sequential> model = MakeModel();
@@ -90,7 +89,6 @@ class FitOutOfMemoryTest : public ::testing::Test {
     return calls;
   }
 
-  std::deque<cuda::CardsOfTest> cards_;
   bool took_unplaced_nodes_ = false;
   int errors_ = 0;
 };
@@ -99,7 +97,7 @@ class FitOutOfMemoryTest : public ::testing::Test {
 TEST_F(FitOutOfMemoryTest, ACallMayFindNoMemoryOnce) {
   std::vector<Tensor> first, expected;
   {
-    cuda::CardsOfTest& cards = cards_.emplace_back();
+    cuda::CardsOfTest cards;
     {
       const std::unique_ptr<Sequential> model = MakeModel();
       first = Weights(*model);

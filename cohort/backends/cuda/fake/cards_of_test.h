@@ -8,8 +8,7 @@
 namespace cohort::cuda {
 
 // Makes the process use a fake driver of its own, with its libraries, until End is called. Requires: RegisterFakeCuda
-// was called, and no device is in use when the object is made and at End. The backend knows drivers by their addresses,
-// so objects of one test must exist at the same time.
+// was called, and no device is in use when the object is made and at End.
 class CardsOfTest {
  public:
   explicit CardsOfTest(const FakeDriverOptions& options = {})

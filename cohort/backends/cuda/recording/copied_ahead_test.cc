@@ -1,7 +1,6 @@
 // Feeds of recorded steps that are copied to the card while the step before runs.
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -216,9 +215,8 @@ TEST_F(CopiedAheadTest, AllIsFreedAtTheEnd) {
 TEST_F(CopiedAheadTest, ACardThatFailsFailsAStep) {
   COHORT_NEEDS_FAKE("its cards fail when the test says so");
   constexpr int kWork = 8;  // more than two steps have
-  std::deque<CardsOfTest> all;
   for (int n = 1; n <= kWork; ++n) {
-    CardsOfTest& cards = all.emplace_back();
+    CardsOfTest cards;
     {
       Adder adder(OneCard());
       const Tensor a = Batch(8, 1), b = Batch(8, 2);

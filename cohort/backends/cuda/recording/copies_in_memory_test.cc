@@ -1,5 +1,4 @@
 // Feeds that would be copied to the card while the step before runs, if there were memory for them.
-#include <deque>
 #include <optional>
 #include <utility>
 
@@ -12,11 +11,10 @@ namespace {
 
 using CopiesInMemoryTest = CopiedAheadTest;
 
-// Adds cards with so much memory to `all`.
-CardsOfTest& CardsWith(size_t megabytes, std::deque<CardsOfTest>& all) {
+FakeDriverOptions WithMemory(size_t megabytes) {
   FakeDriverOptions options;
   options.memory_bytes = megabytes << 20;
-  return all.emplace_back(options);
+  return options;
 }
 
 // Then the recordings do. The bits stay.
@@ -25,10 +23,9 @@ TEST_F(CopiesInMemoryTest, WithLessMemoryFirstTheCopiesEnd) {
   constexpr int64_t kRows = 4096;  // 1 MiB
   constexpr int kSteps = 6;
   const Tensor batches[] = {Batch(kRows, 1), Batch(kRows, 2)};
-  std::deque<CardsOfTest> all;
   bool copied = false, only_recorded = false;
   for (size_t megabytes = 4; !copied && megabytes <= 64; megabytes += 2) {
-    CardsOfTest& cards = CardsWith(megabytes, all);
+    CardsOfTest cards(WithMemory(megabytes));
     const FakeControl& of_cards = cards.control();
     try {
       Adder adder(OneCard());
@@ -58,10 +55,9 @@ TEST_F(CopiesInMemoryTest, OthersGiveUpNothingForACopy) {
   constexpr int64_t kRows = 4096;    // 1 MiB
   constexpr int kStepsWithout = 32;  // so many steps do not ask again for memory
   const Tensor a = Batch(kRows, 1), b = Batch(kRows, 2);
-  std::deque<CardsOfTest> all;
   bool without = false;
   for (size_t megabytes = 8; !without && megabytes <= 40; ++megabytes) {
-    CardsOfTest& cards = CardsWith(megabytes, all);
+    CardsOfTest cards(WithMemory(megabytes));
     const FakeControl& of_cards = cards.control();
     try {
       Adder adder(OneCard());

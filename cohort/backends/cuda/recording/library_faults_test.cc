@@ -1,5 +1,4 @@
 // Calls of libraries that fail in a training: while a step is launched, while it is recorded, and behind its launch.
-#include <deque>
 
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"

@@ -1,7 +1,6 @@
 // A training during which any call finds no memory: of a card, of pinned memory, for a context, a stream, an event or a
 // graph, also one that copies the feeds of the next step. It goes on without, or fails with an error that says so;
 // afterwards all is as if nothing had happened.
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -48,7 +47,7 @@ class OutOfMemoryTest : public RecordingTest {
     });
   }
   std::vector<Tensor> Reference() {
-    CardsOfTest& cards = cards_.emplace_back();
+    CardsOfTest cards;
     std::vector<Tensor> results;
     {
       Network network(Rule::kAdam, OneCard());
@@ -63,7 +62,7 @@ class OutOfMemoryTest : public RecordingTest {
   // Trains on cards of which the call `n`, and `times` - 1 calls behind it, find no memory. After the first error there
   // is memory again. Returns whether the call was made.
   bool TrainWithout(int64_t n, int64_t times, const std::vector<Tensor>& expected) {
-    CardsOfTest& cards = cards_.emplace_back();
+    CardsOfTest cards;
     FakeControl& control = cards.control();
     {
       Network network(Rule::kAdam, OneCard());
@@ -93,9 +92,6 @@ class OutOfMemoryTest : public RecordingTest {
   }
 
   int errors_ = 0;
-
- private:
-  std::deque<CardsOfTest> cards_;
 };
 
 TEST_F(OutOfMemoryTest, AnyCallMayFindNoMemoryOnce) {
