@@ -25,6 +25,7 @@ Dataset Dataset::FromGenerator(HostGenerator generator, ElementSpec output_spec)
 }
 Dataset Dataset::Zip(const std::vector<Dataset>& datasets) {
   std::vector<NodePtr> nodes;
+  nodes.reserve(datasets.size());
   for (const Dataset& dataset : datasets) nodes.push_back(dataset.node());
   return Dataset(MakeZip(std::move(nodes)));
 }
