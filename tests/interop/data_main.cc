@@ -150,6 +150,11 @@ Dataset ApplyFunction(const Dataset& dataset, const Json& stage) {
        [](const auto& d, const auto&) {
          return d.TakeWhile([](const Element& e) { return e[0].template scalar<int64_t>() % 12 != 11; });
        }},
+      {"take_lines_before",
+       [](const auto& d, const auto& s) {
+         const std::string end = s.at(1);
+         return d.TakeWhile([end](const Element& e) { return e[0].template scalar<std::string>() != end; });
+       }},
       {"flat_map",
        [](const auto& d, const auto&) {
          return d.FlatMap(Inner, {{DType::kInt64, Shape()}});

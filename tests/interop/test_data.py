@@ -245,6 +245,19 @@ def test_auto_shard_of_padded_batches(files, policy):
     assert ours == texts(auto_sharded(theirs, 2, 1, policy))
 
 
+@pytest.mark.parametrize("ours", [["take_lines_before", "40"], ["enumerate", 0]], ids=lambda stage: stage[0])
+def test_auto_shard_goes_by_elements_if_files_cannot_be_divided(files, ours):
+    """A worker with files of its own would end in another place, or begin to count anew."""
+    lines = tf.data.TextLineDataset(files)
+    theirs = lines.enumerate() if ours[0] == "enumerate" else lines.take_while(lambda line: line != "40")
+    stages = [["lines", 0, *files], ours]
+    assert run([*stages, ["auto_shard", 2, 1, 0]]) == texts(auto_sharded(theirs, 2, 1, 0))
+    with pytest.raises(AssertionError, match="unshardable source"):
+        run([*stages, ["auto_shard", 2, 1, 1]])
+    with pytest.raises(tf.errors.NotFoundError, match="shardable source"):
+        texts(auto_sharded(theirs, 2, 1, 1))
+
+
 @pytest.mark.parametrize("policy", [-1, 0, 2, 3])
 def test_auto_shard_of_numbers(policy):
     ours = run([["range", 0, 23], ["batch", 3], ["auto_shard", 3, 2, policy]])

@@ -21,9 +21,9 @@ struct Worker {
 };
 
 // For these stages, kFile continues with the input. For Zip and Concatenate, it continues with all inputs.
-constexpr std::array kPassThrough = {"Batch",       "Cache",    "Concatenate", "Filter",  "Interleave", "Map",
-                                     "PaddedBatch", "Prefetch", "Rebatch",     "Repeat",  "Shard",      "Shuffle",
-                                     "Skip",        "Take",     "TakeWhile",   "Unbatch", "Zip"};
+constexpr std::array kPassThrough = {"Batch",       "Cache",    "Concatenate", "Filter", "Interleave", "Map",
+                                     "PaddedBatch", "Prefetch", "Rebatch",     "Repeat", "Shard",      "Shuffle",
+                                     "Skip",        "Take",     "Unbatch",     "Zip"};
 constexpr std::array kShuffles = {"Shuffle"};
 // To read the first element, these stages are left out, so that no buffer is filled, no thread is started and nothing
 // is cached.
@@ -31,7 +31,7 @@ constexpr std::array kOrderOrKeep = {"Cache", "Prefetch", "Shuffle"};
 constexpr std::array kOfTensors = {"FromTensors", "FromTensorSlices"};
 // Stages that keep the rows of batches.
 constexpr std::array kKeepRows = {"Cache", "Filter",    "Prefetch", "Repeat", "Shard",
-                                  "Skip",  "ShardHint", "Shuffle",  "Take",   "TakeWhile"};
+                                  "Skip",  "ShardHint", "Shuffle",  "Take"};
 
 template <typename Kinds>
 bool IsOneOf(const DatasetNode& node, const Kinds& kinds) {
