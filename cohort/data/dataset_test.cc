@@ -250,8 +250,8 @@ TEST(EnumerateTest, NumbersComeFirst) {
               ElementsAre(ElementsAre(5, 0), ElementsAre(6, 1), ElementsAre(7, 0)));
 }
 
-// A pass yields `start` and the numbers after it. The call for 4 fails.
-Dataset Counted(int64_t end, int* passes) {
+// A pass yields the numbers 0 to end - 1, but the call for 4 fails. Each pass adds 1 to *passes.
+Dataset WithoutFour(int64_t end, int* passes) {
   return Dataset::FromGenerator(
       [end, passes]() -> HostElementSource {
         ++*passes;
@@ -265,7 +265,7 @@ Dataset Counted(int64_t end, int* passes) {
 
 TEST(FromGeneratorTest, EachPassBeginsAnew) {
   int passes = 0;
-  const Dataset dataset = Counted(3, &passes);
+  const Dataset dataset = WithoutFour(3, &passes);
   EXPECT_EQ(passes, 0);
   EXPECT_THAT(Scalars(dataset.Repeat(2)), ElementsAre(0, 1, 2, 0, 1, 2));
   EXPECT_EQ(passes, 2);
@@ -276,7 +276,7 @@ TEST(FromGeneratorTest, EachPassBeginsAnew) {
 
 TEST(FromGeneratorTest, TheNextCallGoesOnAfterAnElementThatFailed) {
   int passes = 0;
-  const Dataset dataset = Counted(7, &passes);
+  const Dataset dataset = WithoutFour(7, &passes);
   const auto iterator = dataset.MakeIterator();
   EXPECT_EQ(Drain(*iterator, 4).size(), 4u);
   EXPECT_THAT(MessageOf<UnavailableError>([&] { iterator->Next(); }),
@@ -288,6 +288,24 @@ TEST(FromGeneratorTest, TheNextCallGoesOnAfterAnElementThatFailed) {
   const auto at_end = dataset.MakeIterator();
   at_end->Restore(restored->Save());
   EXPECT_THAT(Drain(*at_end), IsEmpty());
+}
+
+// A restore makes the elements before the position again, which may take long.
+TEST(FromGeneratorTest, ARestoreCanBeStopped) {
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  int64_t calls = 0;
+  const Dataset dataset = Dataset::FromGenerator(
+      [&]() -> HostElementSource {
+        return [&]() -> std::optional<Element> {
+          if (++calls == 13) *stop = true;  // the third call of the restore
+          return Element{Tensor::Scalar(calls)};
+        };
+      },
+      kInt64Scalar);
+  const auto saved = dataset.MakeIterator();
+  Drain(*saved, 10);
+  EXPECT_THROW(dataset.MakeIterator({.stop = stop})->Restore(saved->Save()), CancelledError);
+  EXPECT_EQ(calls, 13);
 }
 
 TEST(FromGeneratorTest, BadGeneratorsAndElementsAreNamed) {

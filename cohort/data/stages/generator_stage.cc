@@ -39,9 +39,7 @@ class GeneratorIterator : public CountedIterator {
     if (index > 0) node_->Guard([&] { Begin(); });
     Element element;
     while (index_ < index && !ended_) {
-      if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
-        throw CancelledError("[data] the iterator was told to stop");
-      }
+      CheckNotStopped(stop_.get());
       try {
         (void)Next(&element);
       } catch (...) {

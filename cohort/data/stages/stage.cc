@@ -38,7 +38,7 @@ class StoppableIterator : public StageIterator {
   StoppableIterator(StagePtr stage, std::shared_ptr<const std::atomic<bool>> stop)
       : stage_(std::move(stage)), stop_(std::move(stop)) {}
   bool Next(Element* out) override {
-    if (stop_->load(std::memory_order_relaxed)) throw CancelledError("[data] the iterator was told to stop");
+    CheckNotStopped(stop_.get());
     return stage_->Next(out);
   }
   bool PeekReady(Element* out) override { return !stop_->load(std::memory_order_relaxed) && stage_->PeekReady(out); }
@@ -52,6 +52,12 @@ class StoppableIterator : public StageIterator {
 };
 
 }  // namespace
+
+void CheckNotStopped(const std::atomic<bool>* stop) {
+  if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
+    throw CancelledError("[data] the iterator was told to stop");
+  }
+}
 
 std::string StageLabel(const DatasetNode& node) { return StrCat(node.kind(), "(", node.Parameters(), ")"); }
 

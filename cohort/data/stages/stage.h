@@ -40,6 +40,9 @@ class StageIterator {
 };
 using StagePtr = std::unique_ptr<StageIterator>;
 
+// Throws CancelledError if the iterator was told to stop (IteratorOptions). `stop` may be null.
+void CheckNotStopped(const std::atomic<bool>* stop);
+
 // The facts that a stage needs to make an iterator.
 struct IteratorContext {
   // The number of this pass over the stage: 0 is the first pass. Shuffles that reshuffle have another order in each
