@@ -85,11 +85,10 @@ TEST_F(PlanDevicesTest, AnotherDriverAtTheSameAddressIsAskedItself) {
 }
 
 TEST_F(PlanDevicesTest, ACardThatCouldNotBeAskedIsAskedAgain) {
-  constexpr int kCard = 2;
-  fake_.control().SetFault(kCard, CardFault::kNotAvailable);
-  const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(kCard)});
+  fake_.control().SetFault(0, CardFault::kNotAvailable);
+  const std::vector<DevicePart> parts = PlanDevices({}, 1, {On(0)});
   EXPECT_THROW(MemoryLimitOf(fake_, parts[0]), FailedPreconditionError);
-  fake_.control().SetFault(kCard, CardFault::kOther);
+  fake_.control().SetFault(0, CardFault::kOther);
   EXPECT_EQ(MemoryLimitOf(fake_, parts[0]), all_);
 }
 
