@@ -108,6 +108,11 @@ InterleaveOptions CycleAndBlock(const Json& stage) {
   return {static_cast<int>(Int(stage, 1)), static_cast<int>(Int(stage, 2))};
 }
 
+Dataset TakeLinesBefore(const Dataset& dataset, const Json& stage) {
+  return dataset.TakeWhile(
+      [end = stage.at(1).get<std::string>()](const Element& e) { return e[0].scalar<std::string>() != end; });
+}
+
 using Stage = std::function<Dataset(const Dataset&, const Json&)>;
 
 // The stages with functions of this program or of a graph.
@@ -150,11 +155,7 @@ Dataset ApplyFunction(const Dataset& dataset, const Json& stage) {
        [](const auto& d, const auto&) {
          return d.TakeWhile([](const Element& e) { return e[0].template scalar<int64_t>() % 12 != 11; });
        }},
-      {"take_lines_before",
-       [](const auto& d, const auto& s) {
-         const std::string end = s.at(1);
-         return d.TakeWhile([end](const Element& e) { return e[0].template scalar<std::string>() != end; });
-       }},
+      {"take_lines_before", TakeLinesBefore},
       {"flat_map",
        [](const auto& d, const auto&) {
          return d.FlatMap(Inner, {{DType::kInt64, Shape()}});
