@@ -29,5 +29,6 @@ if(COHORT_BUILD_BENCHMARKS)
 endif()
 
 include(CohortDnnl)
+include(CohortFarmHash)
 include(CohortHttp)
 include(CohortKerasFiles)

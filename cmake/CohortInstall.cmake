@@ -61,6 +61,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohortConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortDnnl.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CohortFarmHash.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortHttp.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortKerasFiles.cmake DESTINATION ${_package_dir})
 

@@ -61,6 +61,7 @@
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
+#include "cohort/ops/lookup.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"

@@ -6,11 +6,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/op_def.h"
+#include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
-
-std::vector<Shape> NoOutputs(ShapeContext&) { return {}; }
 
 void CheckNames(ShapeContext& c, size_t tensors) {
   const auto n = static_cast<int64_t>(tensors);
@@ -65,7 +64,7 @@ void RegisterSaveAndRestore(OpRegistry& registry) {
       OpDef("_CheckpointProbe")
           .HostInput("path: string")
           .HostInput("content: string")
-          .ShapeRule(NoOutputs)
+          .ShapeRule(ops::NoOutputs)
           .NotDifferentiable("has no output")
           .Stateful()
           .Doc("Fails with FailedPreconditionError unless this task sees the file `path` with `content`."));
@@ -110,13 +109,13 @@ void RegisterSnapshots(OpRegistry& registry) {
   registry.Register(OpDef("_SnapshotWrite")
                         .HostInput("snapshot: int64")
                         .HostInput("prefix: string")
-                        .ShapeRule(NoOutputs)
+                        .ShapeRule(ops::NoOutputs)
                         .NotDifferentiable(not_a_number)
                         .Stateful()
                         .Doc("Writes all values of a snapshot as the checkpoint `prefix`, here."));
   registry.Register(OpDef("_SnapshotDrop")
                         .HostInput("snapshot: int64")
-                        .ShapeRule(NoOutputs)
+                        .ShapeRule(ops::NoOutputs)
                         .NotDifferentiable(not_a_number)
                         .Stateful()
                         .Doc("Frees a snapshot; nothing where there is none of the number."));

@@ -19,8 +19,6 @@ Node* NoOpAfter(Graph& graph, const std::vector<Node*>& nodes, const NodeName& n
   return builder.Finish();
 }
 
-std::vector<Shape> NoOutputs(ShapeContext&) { return {}; }
-
 std::vector<Shape> ConditionShape(ShapeContext& c) {
   c.WithRank(0, 0);
   return {};
@@ -80,7 +78,7 @@ Node* PrintV2(Output text, const std::string& stream, const std::string& end, co
 
 void RegisterControlOps(OpRegistry& registry) {
   registry.Register(OpDef("NoOp")
-                        .ShapeRule(NoOutputs)
+                        .ShapeRule(ops::NoOutputs)
                         .NotDifferentiable("has neither inputs nor outputs")
                         .Doc("Does nothing; used for the order of other nodes."));
   registry.Register(OpDef("Assert")

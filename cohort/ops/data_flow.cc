@@ -7,8 +7,6 @@
 namespace cohort {
 namespace {
 
-std::vector<Shape> NoOutputs(ShapeContext&) { return {}; }
-
 // The same value in another memory or order; `why` it has no gradient.
 OpDef Moved(OpDef def, const char* dtypes, const char* why, const char* doc) {
   return std::move(def).Attr(dtypes).ShapeRule(ops::UnchangedShape).NotDifferentiable(why).Doc(doc);
@@ -31,7 +29,7 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .Input("input: T")
                         .Attr("T: type")
                         .Attr("index: int >= 0")
-                        .ShapeRule(NoOutputs)
+                        .ShapeRule(ops::NoOutputs)
                         .KeepsLastInput()
                         .NotDifferentiable("has no output")
                         .Stateful()
@@ -43,7 +41,7 @@ void RegisterDataFlowOps(OpRegistry& registry) {
                         .Attr("edge: int >= 0")
                         .Attr("send_device: string")
                         .Attr("recv_device: string")
-                        .ShapeRule(NoOutputs)
+                        .ShapeRule(ops::NoOutputs)
                         .KeepsLastInput()
                         .NotDifferentiable("made when a graph is partitioned, after gradients")
                         .Stateful()

@@ -16,6 +16,7 @@ void RegisterOps() {
     RegisterJoinOps(registry);
     RegisterSliceOps(registry);
     RegisterGatherOps(registry);
+    RegisterLookupOps(registry);
     RegisterPartitionOps(registry);
     RegisterUnaryOps(registry);
     RegisterArithmeticOps(registry);

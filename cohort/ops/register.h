@@ -16,6 +16,7 @@ void RegisterLayoutOps(OpRegistry& registry);
 void RegisterJoinOps(OpRegistry& registry);
 void RegisterSliceOps(OpRegistry& registry);
 void RegisterGatherOps(OpRegistry& registry);
+void RegisterLookupOps(OpRegistry& registry);
 void RegisterPartitionOps(OpRegistry& registry);
 void RegisterUnaryOps(OpRegistry& registry);
 void RegisterArithmeticOps(OpRegistry& registry);

@@ -13,6 +13,8 @@ namespace cohort::ops {
 
 // Gives output 0 the shape of input 0.
 std::vector<Shape> UnchangedShape(ShapeContext& c);
+// The shape rule of ops without outputs.
+std::vector<Shape> NoOutputs(ShapeContext& c);
 // Gives the op one scalar output.
 std::vector<Shape> ScalarShape(ShapeContext& c);
 // Gives output 0 the shape to which inputs 0 and 1 broadcast. Throws InvalidArgumentError if they do not broadcast.

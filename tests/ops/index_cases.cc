@@ -3,6 +3,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
+#include "cohort/ops/lookup.h"
 #include "cohort/ops/partition.h"
 #include "tests/ops/op_cases.h"
 
@@ -71,6 +72,48 @@ void AddUniqueCases(std::vector<OpCase>& cases) {
   cases.push_back({"Where", "none", {Flags({false, false})}, Unary(ops::Where)});
 }
 
+void AddLookupCases(std::vector<OpCase>& cases) {
+  using Strings = std::vector<std::string>;
+  const std::vector<std::pair<const char*, Tensor>> texts = {
+      {"vector", Tensor::Vector(Strings{"", "a", "user 17", std::string(200, 'x'), "\xff\x01", "a"})},
+      {"matrix", Tensor::FromValues(Strings{"shoe", "bag", "dress", "coat"}, Shape{2, 2})},
+      {"scalar", Tensor::Scalar("shoe")},
+      {"empty", Tensor(DType::kString, {0, 3})}};
+  const OpCase::Build fast = Unary([](Output x) { return ops::StringToHashBucketFast(x, 1'000'003); });
+  const OpCase::Build strong = Unary([](Output x) { return ops::StringToHashBucketStrong(x, 1'000'003, {17, -4}); });
+  const OpCase::Build lookup = Unary([](Output x) {
+    return ops::VocabularyLookup(x, Tensor::Vector(Strings{"bag", "coat", "", "shoe"}), -7);
+  });
+  for (const auto& [label, x] : texts) {
+    cases.push_back({"StringToHashBucketFast", label, {x}, fast});
+    cases.push_back({"StringToHashBucketStrong", label, {x}, strong});
+    cases.push_back({"VocabularyLookup", label, {x}, lookup, {}, 1e-5, 1e-6, /*compare_values=*/false});
+  }
+  const std::vector<int64_t> ids = {7, int64_t{1} << 50, -3};
+  cases.push_back({"VocabularyLookup",
+                   "int64",
+                   {Tensor::Vector(std::vector<int64_t>{-3, 8, 7, int64_t{1} << 50})},
+                   Unary([ids](Output x) { return ops::VocabularyLookup(x, Tensor::Vector(ids)); }),
+                   {},
+                   1e-5,
+                   1e-6,
+                   /*compare_values=*/false});
+  const OpCase::Build text = Unary(ops::AsString);
+  cases.push_back({"AsString", "int32", {Ints({0, -17, 2147483647})}, text});
+  cases.push_back({"AsString", "int64", {Tensor::Vector(std::vector<int64_t>{INT64_MIN, int64_t{1} << 40})}, text});
+  cases.push_back({"AsString", "uint8", {Tensor::Scalar(uint8_t{200})}, text});
+  cases.push_back({"AsString", "bool", {Flags({true, false})}, text});
+  cases.push_back({"AsString", "empty", {Tensor(DType::kInt64, {0})}, text});
+  const OpCase::Build buckets = Unary([](Output x) { return ops::Bucketize(x, {-0.5f, 0.0f, 0.25f, 3.0f}); });
+  cases.push_back(
+      {"Bucketize", "float32", {Tensor::Vector(std::vector<float>{-1, -0.5f, 0, 0.2f, 0.25f, 3, 4})}, buckets});
+  cases.push_back({"Bucketize", "float64", {Scatter({3, 4}, -1, 4)}, buckets});
+  cases.push_back({"Bucketize", "int32", {Ints({-1, 0, 2, 3}, {2, 2})}, buckets});
+  cases.push_back({"Bucketize", "int64", {Tensor::Scalar(int64_t{1} << 40)}, buckets});
+  cases.push_back({"Bucketize", "empty", {Tensor(DType::kFloat32, {2, 0})}, buckets});
+  cases.push_back({"Bucketize", "no_boundaries", {Ramp({3})}, Unary([](Output x) { return ops::Bucketize(x, {}); })});
+}
+
 void AddPartitionCases(std::vector<OpCase>& cases) {
   const auto segments = [](int count) -> OpCase::Build {
     return [count](Graph& graph, const Outputs& in) {
@@ -108,6 +151,7 @@ void AddPartitionCases(std::vector<OpCase>& cases) {
 void AddIndexCases(std::vector<OpCase>& cases) {
   AddGatherCases(cases);
   AddUniqueCases(cases);
+  AddLookupCases(cases);
   AddPartitionCases(cases);
 }
 

@@ -14,6 +14,7 @@ namespace {
 
 using enum WorkerOnHost;
 
+constexpr std::string_view kCategory = "it makes an index of a value that was just read on the host, often of a string";
 constexpr std::string_view kAccumulator = "an accumulator adds gradients of several workers in the memory of the task";
 constexpr std::string_view kQueue =
     "a queue keeps its elements in host memory, where other steps and threads take them";
@@ -28,11 +29,16 @@ constexpr std::string_view kCollective = "it only starts the collective, which m
 constexpr std::string_view kList = "it only passes tensors on, which stay where they are";
 
 constexpr OpOnHost kOnHost[] = {
+    {"AsString", kCpuKernel, "its results are strings, which lie in host memory on every device"},
+    {"Bucketize", kCpuKernel, kCategory},
     {"DynamicPartition", kCpuKernel, "the shapes of its outputs depend on the data"},
     {"DynamicStitch", kCpuKernel, "the shape of its output depends on the data"},
     {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
+    {"StringToHashBucketFast", kCpuKernel, kCategory},
+    {"StringToHashBucketStrong", kCpuKernel, kCategory},
     {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UniqueWithCounts", kCpuKernel, "the shape of its outputs depends on the data"},
+    {"VocabularyLookup", kCpuKernel, kCategory},
     {"Where", kCpuKernel, "the shape of its output depends on the data"},
 
     {"RandomShuffle", kBoth, "each swap of the order depends on those before it; the card moves the rows"},

@@ -1,0 +1,135 @@
+#include "cohort/ops/lookup.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/graph/op_def.h"
+#include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
+
+namespace cohort::ops {
+namespace {
+
+template <typename T>
+void CheckDifferent(const Tensor& vocabulary) {
+  std::unordered_map<T, int64_t> places;
+  const T* entries = vocabulary.data<T>();
+  for (int64_t i = 0; i < vocabulary.num_elements(); ++i) {
+    const auto [place, added] = places.emplace(entries[i], i);
+    if (!added) {
+      throw InvalidArgumentError(StrCat("expected a vocabulary without two equal entries; entries ", place->second,
+                                        " and ", i, " are both \"", entries[i], "\""));
+    }
+  }
+}
+
+// Bucketize with boundaries in another order, also in a graph that was read from a file.
+std::vector<Shape> BucketizeShape(ShapeContext& c) {
+  const auto& boundaries = c.attr<std::vector<float>>("boundaries");
+  if (!std::is_sorted(boundaries.begin(), boundaries.end())) {
+    throw InvalidArgumentError("expected boundaries in ascending order");
+  }
+  return {c.input(0)};
+}
+
+std::vector<Shape> VocabularyShape(ShapeContext& c) {
+  const Tensor& vocabulary = c.attr<Tensor>("vocabulary");
+  if (vocabulary.dtype() != c.input_dtype(0) || vocabulary.shape().rank() != 1) {
+    throw InvalidArgumentError(StrCat("expected a vocabulary that is a vector of ", c.input_dtype(0),
+                                      ", as the values; got ", vocabulary.dtype(), vocabulary.shape()));
+  }
+  return {c.input(0)};
+}
+
+constexpr const char* kNoGradient = "the result is an index";
+
+}  // namespace
+
+Output StringToHashBucketFast(Output input, int64_t num_buckets, const NodeName& name) {
+  return Op("StringToHashBucketFast", {input}, name).Attr("num_buckets", num_buckets).Finish1();
+}
+Output StringToHashBucketStrong(Output input, int64_t num_buckets, const std::array<int64_t, 2>& key,
+                                const NodeName& name) {
+  return Op("StringToHashBucketStrong", {input}, name)
+      .Attr("num_buckets", num_buckets)
+      .Attr("key", std::vector<int64_t>(key.begin(), key.end()))
+      .Finish1();
+}
+Output AsString(Output input, const NodeName& name) { return Op("AsString", {input}, name).Finish1(); }
+
+Output VocabularyLookup(Output values, const Tensor& vocabulary, std::optional<int64_t> default_value,
+                        const NodeName& name) {
+  CheckVocabulary(vocabulary);
+  return Op("VocabularyLookup", {values}, name)
+      .Attr("vocabulary", vocabulary)
+      .Attr("default_value", default_value.value_or(-1))
+      .Attr("fail_unknown", !default_value.has_value())
+      .Finish1();
+}
+
+void CheckVocabulary(const Tensor& vocabulary) {
+  if (vocabulary.shape().rank() == 1 && vocabulary.dtype() == DType::kString)
+    return CheckDifferent<std::string>(vocabulary);
+  if (vocabulary.shape().rank() == 1 && vocabulary.dtype() == DType::kInt64) return CheckDifferent<int64_t>(vocabulary);
+  throw InvalidArgumentError(StrCat("expected a vocabulary that is a vector of strings or int64; got ",
+                                    vocabulary.dtype(), vocabulary.shape()));
+}
+
+Output Bucketize(Output input, const std::vector<float>& boundaries, const NodeName& name) {
+  return Op("Bucketize", {input}, name).Attr("boundaries", boundaries).Finish1();
+}
+
+}  // namespace cohort::ops
+
+namespace cohort {
+
+void RegisterLookupOps(OpRegistry& registry) {
+  using namespace ops;
+  registry.Register(OpDef("StringToHashBucketFast")
+                        .Input("input: string")
+                        .Output("output: int64")
+                        .Attr("num_buckets: int >= 1")
+                        .ShapeRule(UnchangedShape)
+                        .NotDifferentiable(kNoGradient)
+                        .Doc("The Fingerprint64 of each string, modulo num_buckets."));
+  registry.Register(OpDef("StringToHashBucketStrong")
+                        .Input("input: string")
+                        .Output("output: int64")
+                        .Attr("num_buckets: int >= 1")
+                        .Attr("key: list(int) >= 2")
+                        .ShapeRule(UnchangedShape)
+                        .NotDifferentiable(kNoGradient)
+                        .Doc("The SipHash-2-4 of each string under a key of two numbers, modulo num_buckets."));
+  registry.Register(OpDef("AsString")
+                        .Input("input: T")
+                        .Output("output: string")
+                        .Attr("T: {uint8, int32, int64, bool}")
+                        .ShapeRule(UnchangedShape)
+                        .NotDifferentiable("the result is a text")
+                        .Doc("Each integer in decimal digits; true or false for a bool."));
+  registry.Register(
+      OpDef("VocabularyLookup")
+          .Input("values: T")
+          .Output("indices: int64")
+          .Attr("vocabulary: tensor")
+          .Attr("default_value: int = -1")
+          .Attr("fail_unknown: bool = false")
+          .Attr("T: {string, int64}")
+          .ShapeRule(VocabularyShape)
+          .NotDifferentiable(kNoGradient)
+          .Doc("The place of each value in the vocabulary. For a value that is not there: default_value, or an error "
+               "if fail_unknown."));
+  registry.Register(OpDef("Bucketize")
+                        .Input("input: T")
+                        .Output("output: int32")
+                        .Attr("T: {int32, int64, float, double}")
+                        .Attr("boundaries: list(float)")
+                        .ShapeRule(BucketizeShape)
+                        .NotDifferentiable(kNoGradient)
+                        .Doc("How many of the boundaries are not above each element."));
+}
+
+}  // namespace cohort

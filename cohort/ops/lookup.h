@@ -1,0 +1,44 @@
+// Ops that turn values of categories (words, ids of users, ages) into indices, for look-ups in embeddings: hashes,
+// vocabularies and buckets. They run on the host on every device, and have no gradient.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/graph/graph.h"
+#include "cohort/ops/operand.h"
+
+namespace cohort::ops {
+
+// Returns a hash of each string of `input` as int64 in [0, num_buckets), with the shape of `input`. The hash is
+// FarmHash's Fingerprint64, modulo num_buckets, as in tf.strings.to_hash_bucket_fast: the same on every machine and in
+// every version. Whoever chooses the strings can make many of them fall into one bucket; if that matters, use
+// StringToHashBucketStrong. Throws InvalidArgumentError for num_buckets < 1.
+COHORT_EXPORT Output StringToHashBucketFast(Output input, int64_t num_buckets, const NodeName& name = "");
+// As StringToHashBucketFast, with the hash SipHash-2-4 under `key`, as in tf.strings.to_hash_bucket_strong. Who does
+// not know the key cannot choose strings of one bucket. It takes several times as long.
+COHORT_EXPORT Output StringToHashBucketStrong(Output input, int64_t num_buckets, const std::array<int64_t, 2>& key,
+                                              const NodeName& name = "");
+// Returns each integer (uint8, int32, int64) of `input` in decimal digits, and bools as "true" and "false".
+COHORT_EXPORT Output AsString(Output input, const NodeName& name = "");
+
+// Returns for each element of `values` (string or int64) its place in `vocabulary` as int64. For a value that is not
+// there, returns `default_value`; if that is nullopt, the step fails with InvalidArgumentError, which names the value.
+// The result has the shape of `values`. `vocabulary` is a vector of the same dtype without two equal entries. It is a
+// part of the node, so each task that runs the node has it, and makes a hash table of it when a session first uses the
+// node. Throws InvalidArgumentError for another vocabulary; see CheckVocabulary.
+COHORT_EXPORT Output VocabularyLookup(Output values, const Tensor& vocabulary,
+                                      std::optional<int64_t> default_value = -1, const NodeName& name = "");
+// Throws InvalidArgumentError unless `vocabulary` is a vector of strings or int64 without two equal entries. The error
+// names the entry.
+COHORT_EXPORT void CheckVocabulary(const Tensor& vocabulary);
+
+// Returns for each element of `input` (int32, int64, float32, float64) how many of the `boundaries` are not above it,
+// as int32. With the boundaries {0, 10}, -5 gives 0, 0 and 9 give 1, 10 gives 2. NaN counts as larger than all. Throws
+// InvalidArgumentError if the boundaries are not in ascending order.
+COHORT_EXPORT Output Bucketize(Output input, const std::vector<float>& boundaries, const NodeName& name = "");
+
+}  // namespace cohort::ops
