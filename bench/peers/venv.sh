@@ -33,7 +33,7 @@ case "$packages" in
   current)
     venv=${COHORT_VENV:-build/venv} variable=COHORT_VENV requirements=$here/requirements.txt
     needed='3.10 or newer' test_version='sys.version_info >= (3, 10)'
-    modules='keras, numpy, onnxruntime, tensorboard, tensorflow' ;;
+    modules='keras, keras_rs, numpy, onnxruntime, tensorboard, tensorflow' ;;
   tf215)
     venv=${COHORT_TF215_VENV:-build/venv-tf215} variable=COHORT_TF215_VENV requirements=$here/requirements-tf215.txt
     needed='3.10 or 3.11' test_version='sys.version_info[:2] in ((3, 10), (3, 11))'

@@ -25,12 +25,14 @@ using Json = nlohmann::json;
 constexpr char kMetadata[] = "metadata.json";
 constexpr char kConfig[] = "config.json";
 constexpr char kWeights[] = "model.weights.h5";
+constexpr std::string_view kAssets = "assets/";
 constexpr int kMajorVersion = 3;
 // Deflate cannot compress by more. A member that claims a larger ratio is damaged.
 constexpr uint64_t kLargestRatio = 1100;
 // The texts are small. The weights are bounded by the size of the file, because weights hardly become smaller.
 constexpr uint64_t kMostMetadata = uint64_t{1} << 20;
-constexpr uint64_t kMostConfig = uint64_t{64} << 20;
+constexpr uint64_t kMostConfig = uint64_t{64} << 20;  // if the file is small; vocabularies make it large
+constexpr uint64_t kMostConfigPerByte = 16;
 constexpr uint64_t kMostWeights = uint64_t{256} << 20;  // if the file is small
 constexpr uint64_t kMostWeightsPerByte = 64;
 
@@ -140,6 +142,20 @@ class Reader {
     return bytes;
   }
 
+  // Returns the files below assets/, by their paths there.
+  std::map<std::string, std::string> Assets() const {
+    std::map<std::string, std::string> assets;
+    const zip_int64_t members = zip_get_num_entries(archive_.get(), 0);
+    for (zip_int64_t i = 0; i < members; ++i) {
+      const char* name = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), 0);
+      const std::string_view path = name == nullptr ? std::string_view() : std::string_view(name);
+      if (!path.starts_with(kAssets) || path.ends_with('/')) continue;
+      assets[std::string(path.substr(kAssets.size()))] = Member(name, MostConfig());
+    }
+    return assets;
+  }
+
+  uint64_t MostConfig() const { return std::max<uint64_t>(kMostConfig, bytes_.size() * kMostConfigPerByte); }
   uint64_t MostWeights() const { return std::max<uint64_t>(kMostWeights, bytes_.size() * kMostWeightsPerByte); }
 
  private:
@@ -195,8 +211,9 @@ ModelArchive ReadModelArchive(const std::string& path) {
                                     "' is of version ", archive.keras_version,
                                     "; save it with Keras 3, or use a later version of this library"));
   }
-  archive.config = reader.Member(kConfig, kMostConfig);
+  archive.config = reader.Member(kConfig, reader.MostConfig());
   archive.weights = reader.Member(kWeights, reader.MostWeights());
+  archive.assets = reader.Assets();
   return archive;
 }
 

@@ -14,6 +14,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/custom_layers.h"
 #include "cohort/keras/files/serialization.h"
+#include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_instance.h"
 
 namespace cohort::keras {
@@ -95,13 +96,11 @@ class LayersWriter {
       return LayersWriter(*inner, policy_).Whole(names_[step]);
     }
     ConfigValue::Object config = {{"name", names_[step]}};
-    if (layer.class_name() != "InputLayer") {
-      config.emplace_back("trainable", layer.trainable());
-      config.emplace_back("dtype", Policy(policy_));
-    }
+    if (FilesSayTrainable(layer.class_name())) config.emplace_back("trainable", layer.trainable());
+    if (!SaysOwnDtype(layer.class_name())) config.emplace_back("dtype", Policy(policy_));
     for (auto& option : layer.Config()) config.push_back(std::move(option));
     if (IsKerasLayer(layer.class_name())) {
-      ConfigValue object = SerializedObject("keras.layers", layer.class_name(), std::move(config));
+      ConfigValue object = SerializedLayer(layer.class_name(), std::move(config));
       if (layer.class_name() != "InputLayer") SetBuilt(step, object);
       return object;
     }
@@ -114,7 +113,10 @@ class LayersWriter {
   }
 
   void SetBuilt(size_t step, ConfigValue& object) const {
-    object.Set("build_config", ConfigValue::Object{{"input_shape", ShapesInFile(inputs_[step])}});
+    std::vector<LayerInput> inputs = inputs_[step];
+    // Keras builds a layer of several arguments by the shape of the first one.
+    if (!TakesList(layers_.steps()[step].layer->class_name(), inputs.size())) inputs.resize(1);
+    object.Set("build_config", ConfigValue::Object{{"input_shape", ShapesInFile(inputs)}});
   }
 
   ConfigValue WithNodes(size_t first) const {
@@ -126,7 +128,7 @@ class LayersWriter {
       if (step.layer.ptr() != layer.ptr() || step.inputs.empty()) continue;
       ConfigValue::List values;
       for (const LayerGraph::Value& input : step.inputs) values.push_back(TensorObject(input));
-      const bool listed = values.size() > 1 || layer->class_name() == "Add" || layer->class_name() == "Concatenate";
+      const bool listed = TakesList(layer->class_name(), values.size());
       nodes.push_back(
           ConfigValue::Object{{"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
                               {"kwargs", ConfigValue::Object{}}});
@@ -245,7 +247,7 @@ class LayersReader {
       }
       if (IsModelClass(class_name)) return AsLayer(Whole(value));
       if (IsKerasLayer(class_name)) {
-        if (class_name != "InputLayer") ReadPolicy(config);
+        if (!SaysOwnDtype(class_name)) ReadPolicy(config);
         return DeserializeLayer(value);
       }
     } catch (const InvalidArgumentError& error) {

@@ -11,6 +11,7 @@
 #include "cohort/keras/files/archive.h"
 #include "cohort/keras/files/model_config.h"
 #include "cohort/keras/files/model_files.h"
+#include "cohort/keras/files/vocabulary_assets.h"
 #include "cohort/keras/files/weight_layout.h"
 #include "cohort/keras/layers/input_layer.h"
 #include "cohort/keras/training/compile_config.h"
@@ -138,11 +139,13 @@ Model LoadModel(const std::string& path, const LoadOptions& options) {
   ConfigValue compile;
   bool trainable = true;
   WithMember("config.json", path, [&] {
-    const ConfigValue config = ConfigValue::FromJson(archive.config);
+    const ConfigValue config = WithVocabularies(ConfigValue::FromJson(archive.config), archive.assets);
     const LayersFromConfig layers = DeserializeLayers(config, options.custom_layers);
     model = MakeModel(layers, options);
     trainable = layers.trainable;
-    if (const ConfigValue* found = config.Find("compile_config")) compile = *found;
+    // Keras writes an empty object for a model that was not compiled.
+    const ConfigValue* found = config.Find("compile_config");
+    if (found != nullptr && !(found->is_object() && found->AsObject().empty())) compile = *found;
   });
   ModelState& state = model->state();
   if (!state.BuildIfKnown()) return *model;       // a Sequential that has never seen data

@@ -192,8 +192,9 @@ LayerRef InputLayer::FromConfig(ConfigReader& reader) {
   DType dtype = DType::kFloat32;
   reader.ReadBy("dtype", [&](const ConfigValue& value) {
     dtype = DTypeFromName(value.AsString());
-    if (dtype == DType::kInvalid || !(IsFloating(dtype) || IsInteger(dtype) || dtype == DType::kBool)) {
-      throw InvalidArgumentError(StrCat("[keras/serialization] expected inputs of numbers; got ", value.ToJson()));
+    if (dtype == DType::kInvalid) {
+      throw InvalidArgumentError(
+          StrCat("[keras/serialization] expected inputs of numbers or strings; got ", value.ToJson()));
     }
   });
   reader.OnlyDefault("sparse", false);

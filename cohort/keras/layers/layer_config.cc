@@ -1,5 +1,7 @@
 #include "cohort/keras/layers/layer_config.h"
 
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/keras/files/serialization.h"
 
@@ -10,7 +12,8 @@ const ConfigMakers<LayerRef>& AllLayerMakers() {
   static const ConfigMakers<LayerRef> makers("layer", [] {
     std::vector<LayerMaker> all;
     for (const auto& some : {CoreLayerMakers, ConvolutionLayerMakers, PoolingLayerMakers, ShapeLayerMakers,
-                             MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers}) {
+                             MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers, LookupLayerMakers,
+                             PreprocessingLayerMakers, RecommenderLayerMakers}) {
       for (LayerMaker& maker : some()) all.push_back(std::move(maker));
     }
     return all;
@@ -51,6 +54,30 @@ void Read(ConfigReader& reader, const char* name, ActivationFunction& to) {
 }
 void Read(ConfigReader& reader, const char* name, RowsColumns& to) {
   reader.ReadBy(name, [&](const ConfigValue& value) { to = RowsColumnsOf(value); });
+}
+
+ConfigValue SerializedLayer(const std::string& class_name, ConfigValue::Object config) {
+  const std::vector<LayerMaker> recommenders = RecommenderLayerMakers();
+  const bool known = std::none_of(recommenders.begin(), recommenders.end(),
+                                  [&](const LayerMaker& maker) { return maker.first == class_name; });
+  if (known) return SerializedObject("keras.layers", class_name, std::move(config));
+  return ConfigValue::Object{{"module", "keras_rs.layers"},
+                             {"class_name", class_name},
+                             {"config", std::move(config)},
+                             {"registered_name", StrCat("keras_rs>", class_name)}};
+}
+
+bool SaysOwnDtype(const std::string& class_name) {
+  return class_name == "InputLayer" || class_name == "Hashing" || class_name == "Discretization";
+}
+
+bool FilesSayTrainable(const std::string& class_name) {
+  return class_name != "InputLayer" && class_name != "Discretization";
+}
+
+bool TakesList(const std::string& class_name, size_t inputs) {
+  if (class_name == "EmbedReduce" || class_name == "FeatureCross") return false;
+  return inputs > 1 || class_name == "Add" || class_name == "Concatenate";
 }
 
 RowsColumns RowsColumnsOf(const ConfigValue& value) {

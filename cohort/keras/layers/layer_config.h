@@ -29,8 +29,22 @@ std::vector<LayerMaker> ConvolutionLayerMakers();    // convolution_layers.cc
 std::vector<LayerMaker> PoolingLayerMakers();        // pooling_layers.cc
 std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
 std::vector<LayerMaker> MergingLayerMakers();        // merging_layers.cc
+std::vector<LayerMaker> LookupLayerMakers();         // lookup_layers.cc
+std::vector<LayerMaker> PreprocessingLayerMakers();  // preprocessing_layers.cc
+std::vector<LayerMaker> RecommenderLayerMakers();    // recommender_layers.cc
 std::vector<LayerMaker> ActivationLayerMakers();     // activation_layers.cc
 std::vector<LayerMaker> NormalizationLayerMakers();  // normalization_layers.cc
+
+// Returns the layer as files have it. Its module is that of Keras, or of Keras Recommenders for the classes of
+// RecommenderLayerMakers.
+ConfigValue SerializedLayer(const std::string& class_name, ConfigValue::Object config);
+// Returns whether layers of this class have a dtype of their own in files, which Config() returns, and not that of the
+// model's policy.
+bool SaysOwnDtype(const std::string& class_name);
+// Returns whether files have the option "trainable" for layers of this class.
+bool FilesSayTrainable(const std::string& class_name);
+// Returns whether Keras calls a layer of this class with one list of its inputs, and not with one argument for each.
+bool TakesList(const std::string& class_name, size_t inputs);
 
 // Each function reads one option; the type of `to` decides what the option may be. If the option is missing, `to` stays
 // unchanged.

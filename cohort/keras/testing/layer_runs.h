@@ -25,6 +25,9 @@ inline Tensor RunLayer(const LayerRef& layer, const Tensor& x, const std::vector
   return model.Predict(x);
 }
 
+// Returns the only output of a model with several inputs.
+inline Tensor OutputOf(Model& model, const std::vector<Tensor>& x) { return model.PredictAll(ModelData(x, {})).at(0); }
+
 // Returns the shape of the result for examples of `shape`.
 inline Shape ShapeAfter(const LayerRef& layer, const Shape& shape) { return layer(Input(shape)).shape(); }
 

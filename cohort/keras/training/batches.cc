@@ -62,10 +62,11 @@ bool Reshapable(const Shape& from, const Shape& to) {
 void CheckInput(const data::TensorSpec& given, const LayerInput& wanted, size_t index, const char* caller) {
   const bool fits =
       !given.shape.has_rank() || given.shape.IsCompatibleWith(wanted.shape) || Reshapable(given.shape, wanted.shape);
-  if (fits && IsNumber(given.dtype)) return;
+  if (fits && (wanted.dtype == DType::kString ? given.dtype == DType::kString : IsNumber(given.dtype))) return;
+  const std::string kind = wanted.dtype == DType::kString ? "strings" : StrCat("numbers, converted to ", wanted.dtype);
   throw InvalidArgumentError(
-      StrCat("[keras/", caller, "] expected data of shape ", wanted.shape, " for input ", index,
-             " of the model (numbers, converted to ", wanted.dtype, "); got ", given.dtype, given.shape,
+      StrCat("[keras/", caller, "] expected data of shape ", wanted.shape, " for input ", index, " of the model (",
+             kind, "); got ", given.dtype, given.shape,
              given.shape.rank() == wanted.shape.rank() - 1 ? "; is the data not in batches?" : ""));
 }
 

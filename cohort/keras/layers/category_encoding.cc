@@ -1,0 +1,32 @@
+#include "cohort/keras/layers/category_encoding.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/gather.h"
+#include "cohort/ops/reduction.h"
+
+namespace cohort::keras {
+
+void CheckOutputMode(const std::string& mode, const char* layer, bool allows_int) {
+  if (mode == "one_hot" || mode == "multi_hot" || mode == "count" || (allows_int && mode == "int")) return;
+  throw InvalidArgumentError(StrCat("[keras/", layer, "] expected output_mode ", allows_int ? "\"int\", " : "",
+                                    "\"one_hot\", \"multi_hot\" or \"count\"; got \"", mode, "\""));
+}
+
+Output Encoded(const Output& indices, int64_t depth, const std::string& mode) {
+  if (mode == "int") return indices;
+  const Shape& shape = indices.shape();
+  if (mode == "one_hot") {
+    const bool one = shape.rank() > 1 && shape.dim(shape.rank() - 1) == 1;
+    return ops::OneHot(one ? ops::Squeeze(indices, {-1}) : indices, static_cast<int>(depth));
+  }
+  if (shape.rank() < 2) {
+    throw InvalidArgumentError(StrCat("[keras/category_encoding] expected an input [batch, ..., n] for output_mode \"",
+                                      mode, "\", which adds up the values of the last axis; got shape ", shape));
+  }
+  const Output each = ops::OneHot(indices, static_cast<int>(depth));
+  return mode == "count" ? ops::Sum(each, {-2}) : ops::Max(each, {-2});
+}
+
+}  // namespace cohort::keras

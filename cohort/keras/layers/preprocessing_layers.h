@@ -1,0 +1,103 @@
+// Layers that prepare inputs inside a model, so that a saved model takes raw data:
+// - StringLookup, IntegerLookup and Hashing make indices of words and ids, for Embedding and EmbedReduce;
+// - Discretization makes indices of numbers, CategoryEncoding makes vectors of indices;
+// - Normalization shifts and scales numbers.
+// None of them has weights that are trained, and no gradient flows through the first five. vocabulary.h learns their
+// arguments from data, as Keras's adapt() does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/layers/core_layers.h"
+#include "cohort/keras/layers/layer.h"
+
+namespace cohort::keras {
+
+// `output_mode` says what a layer makes of its indices i, which are below `depth`:
+// - "int": the indices, int64, in the shape of the input;
+// - "one_hot": for each index a float vector of size depth that is 1 at place i. [batch, ..., 1] becomes [batch, ...,
+//   depth], and another shape gets one more dimension;
+// - "multi_hot": one float vector for the indices of the last axis, which is 1 at each of them: [batch, ..., n] becomes
+//   [batch, ..., depth];
+// - "count": as multi_hot, with how often each index is there.
+
+struct COHORT_EXPORT StringLookupOptions {
+  std::vector<std::string> vocabulary;  // the tokens, with or without the special tokens before them
+  int64_t num_oov_indices = 1;          // indices for values that are not in the vocabulary
+  std::optional<std::string> mask_token;
+  std::string oov_token = "[UNK]";  // the result of an inverse look-up for another index
+  bool invert = false;              // true: indices become tokens
+  std::string output_mode = "int";
+  std::string name;
+};
+struct COHORT_EXPORT IntegerLookupOptions {
+  std::vector<int64_t> vocabulary;
+  int64_t num_oov_indices = 1;
+  std::optional<int64_t> mask_token;
+  int64_t oov_token = -1;
+  bool invert = false;
+  std::string output_mode = "int";
+  std::string name;
+};
+// Replace each value (a string, or an integer) by its index. In this order, indices stand for: the mask token, if there
+// is one and the output mode is "int"; num_oov_indices values that are not in the vocabulary, which share them by a
+// hash (strings) or a remainder (integers); and the vocabulary. In the other modes a mask token is left out. With
+// num_oov_indices = 0, a value that is not in the vocabulary fails the step with InvalidArgumentError, which names it.
+// With `invert`, each index becomes its token. Throw InvalidArgumentError for a vocabulary that is empty or has equal
+// entries or the mask token, for an unknown mode, and for inputs of another dtype.
+COHORT_EXPORT LayerRef StringLookup(const StringLookupOptions& options);
+COHORT_EXPORT LayerRef IntegerLookup(const IntegerLookupOptions& options);
+// Returns the number of indices of a StringLookup or IntegerLookup: the input_dim of an Embedding behind it. Throws
+// InvalidArgumentError for another layer.
+COHORT_EXPORT int64_t VocabularySize(const LayerRef& lookup);
+
+struct COHORT_EXPORT HashingOptions {
+  // Values that get index 0, which no other value has then. A number for integers, a text for strings.
+  std::variant<std::monostate, int64_t, std::string> mask_value;
+  // If it is given, the hash is SipHash with this key. Without the key nobody can choose values of equal index.
+  std::optional<std::array<int64_t, 2>> salt;
+  std::string output_mode = "int";
+  std::string name;
+};
+// Replaces each string or integer by a hash in [0, num_bins), with no need of a vocabulary. Different values may have
+// equal hashes. An integer is hashed as its decimal digits, as in Keras. Throws InvalidArgumentError for num_bins < 1
+// and for floating inputs.
+COHORT_EXPORT LayerRef Hashing(int64_t num_bins, const HashingOptions& options = {});
+
+struct COHORT_EXPORT DiscretizationOptions {
+  std::string output_mode = "int";
+  std::string name;
+};
+// Replaces each number by how many of the boundaries are not above it: an index in [0, number of boundaries], int32.
+// Throws InvalidArgumentError if the boundaries are not in ascending order.
+COHORT_EXPORT LayerRef Discretization(std::vector<double> bin_boundaries, const DiscretizationOptions& options = {});
+
+struct COHORT_EXPORT CategoryEncodingOptions {
+  std::string output_mode = "multi_hot";  // not "int"
+  std::string name;
+};
+// Makes vectors of integers in [0, num_tokens). Another integer fails the step with InvalidArgumentError, which names
+// it.
+COHORT_EXPORT LayerRef CategoryEncoding(int64_t num_tokens, const CategoryEncodingOptions& options = {});
+
+struct COHORT_EXPORT NormalizationOptions {
+  std::optional<NumberOrList> mean;  // both or neither
+  std::optional<NumberOrList> variance;
+  bool invert = false;  // true: computes x from its normalized value
+  std::string name;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
+};
+// Computes (x - mean) / max(sqrt(variance), 1e-7), with one mean and variance, or one for each index of the last axis.
+// Integers become float32. Without them the layer has them as weights that are not trained: mean [features], at first
+// 0, variance [features], at first 1, and count, an int64 that nothing reads, as a layer in Keras that adapt() has
+// taught. Throws InvalidArgumentError if mean and variance are not both numbers or lists of one length, if a variance
+// is negative, and for an input whose last axis has another length.
+COHORT_EXPORT LayerRef Normalization(const NormalizationOptions& options = {});
+
+}  // namespace cohort::keras
