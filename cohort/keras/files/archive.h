@@ -1,4 +1,4 @@
-// The file of a whole model in the format of Keras 3 (`.keras`): a zip archive with three members. See docs/formats.md.
+// The file of a whole model in the format of Keras 3 (`.keras`): a zip archive. See docs/formats.md.
 #pragma once
 
 #include <map>

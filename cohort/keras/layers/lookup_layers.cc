@@ -26,7 +26,13 @@ class LookupLayer : public Layer {
   virtual int64_t vocabulary_size() const = 0;
 };
 
-ConfigValue TokenInFile(const std::string& token) { return token; }
+// Throws InvalidArgumentError for bytes that are not UTF-8: JSON has no such texts.
+ConfigValue TokenInFile(const std::string& token) {
+  const ConfigValue value = token;
+  if (ConfigValue::FromJson(value.ToJson()).AsString() == token) return value;
+  throw InvalidArgumentError(StrCat("[keras/string_lookup] expected tokens in UTF-8 in a model that is saved; got ",
+                                    value.ToJson(), ", where other bytes are replaced"));
+}
 ConfigValue TokenInFile(int64_t token) { return token; }
 void ReadToken(const ConfigValue& value, std::string& token) { token = value.AsString(); }
 void ReadToken(const ConfigValue& value, int64_t& token) { token = value.AsInt(); }

@@ -50,7 +50,8 @@ struct COHORT_EXPORT IntegerLookupOptions {
 // hash (strings) or a remainder (integers); and the vocabulary. In the other modes a mask token is left out. With
 // num_oov_indices = 0, a value that is not in the vocabulary fails the step with InvalidArgumentError, which names it.
 // With `invert`, each index becomes its token. Throw InvalidArgumentError for a vocabulary that is empty or has equal
-// entries or the mask token, for an unknown mode, and for inputs of another dtype.
+// entries or the mask token, for an unknown mode, and for inputs of another dtype. To save a model, tokens must be
+// UTF-8.
 COHORT_EXPORT LayerRef StringLookup(const StringLookupOptions& options);
 COHORT_EXPORT LayerRef IntegerLookup(const IntegerLookupOptions& options);
 // Returns the number of indices of a StringLookup or IntegerLookup: the input_dim of an Embedding behind it. Throws

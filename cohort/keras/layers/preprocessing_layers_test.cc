@@ -228,6 +228,20 @@ TEST(PreprocessingLayersTest, AModelOfStringsTrainsAndIsSaved) {
   EXPECT_EQ(ReadModelArchive(path).config, ReadModelArchive(again).config);
 }
 
+TEST(PreprocessingLayersTest, ATokenThatFilesCannotHoldIsNamedWhenTheModelIsSaved) {
+  const ::cohort::testing::TempFolder folder;
+  const auto model = [](const std::string& token) {
+    return Sequential({Input(Shape{1}, {.dtype = DType::kString}),
+                       StringLookup({.vocabulary = {token}, .output_mode = "count"}), Dense(1)});
+  };
+  EXPECT_THAT(Refusal([&] { model("\xff").Save(folder / "bad.keras"); }), HasSubstr("tokens in UTF-8"));
+  Model fine = model("a\n\"\xc3\xa9\"");
+  fine.Save(folder / "fine.keras");
+  Model loaded = LoadModel(folder / "fine.keras");
+  const Tensor x = Words({"a\n\"\xc3\xa9\"", "b"}, Shape{2, 1});
+  EXPECT_EQ(loaded.Predict(x).ToVector<float>(), fine.Predict(x).ToVector<float>());
+}
+
 TEST(PreprocessingLayersTest, NumbersForAnInputOfStringsAreRefused) {
   Model model = ClickModel();
   Clicks clicks = SomeClicks(8);
