@@ -44,6 +44,27 @@ std::vector<Shape> VocabularyShape(ShapeContext& c) {
   return {c.input(0)};
 }
 
+std::vector<Shape> SearchShape(ShapeContext& c) {
+  const Shape sequence = c.WithRank(0, 2), values = c.WithRank(1, 2);
+  if (!Shape{sequence.dim(0)}.IsCompatibleWith(Shape{values.dim(0)})) {
+    throw InvalidArgumentError(
+        StrCat("expected as many rows of values as of sorted_inputs; got shapes ", values, " and ", sequence));
+  }
+  return {values};
+}
+
+OpDef SearchOp(const char* name, const char* doc) {
+  return OpDef(name)
+      .Input("sorted_inputs: T")
+      .Input("values: T")
+      .Output("output: out_type")
+      .Attr("T: {int32, int64, float, double}")
+      .Attr("out_type: {int32, int64} = DT_INT32")
+      .ShapeRule(SearchShape)
+      .NotDifferentiable("the result is an index")
+      .Doc(doc);
+}
+
 constexpr const char* kNoGradient = "the result is an index";
 
 }  // namespace
@@ -76,6 +97,12 @@ void CheckVocabulary(const Tensor& vocabulary) {
   if (vocabulary.shape().rank() == 1 && vocabulary.dtype() == DType::kInt64) return CheckDifferent<int64_t>(vocabulary);
   throw InvalidArgumentError(StrCat("expected a vocabulary that is a vector of strings or int64; got ",
                                     vocabulary.dtype(), vocabulary.shape()));
+}
+
+Output SearchSorted(Output sorted_sequence, Output values, bool right, const NodeName& name) {
+  return Op(right ? "UpperBound" : "LowerBound", {sorted_sequence, values}, name)
+      .Attr("out_type", DType::kInt64)
+      .Finish1();
 }
 
 Output Bucketize(Output input, const std::vector<float>& boundaries, const NodeName& name) {
@@ -122,6 +149,8 @@ void RegisterLookupOps(OpRegistry& registry) {
           .NotDifferentiable(kNoGradient)
           .Doc("The place of each value in the vocabulary. For a value that is not there: default_value, or an error "
                "if fail_unknown."));
+  registry.Register(SearchOp("LowerBound", "How many elements of the row are below each value."));
+  registry.Register(SearchOp("UpperBound", "How many elements of the row are not above each value."));
   registry.Register(OpDef("Bucketize")
                         .Input("input: T")
                         .Output("output: int32")

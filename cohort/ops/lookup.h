@@ -1,5 +1,5 @@
 // Ops that turn values of categories (words, ids of users, ages) into indices, for look-ups in embeddings: hashes,
-// vocabularies and buckets. They run on the host on every device, and have no gradient.
+// vocabularies, buckets and places in sorted lists. They run on the host on every device, and have no gradient.
 #pragma once
 
 #include <array>
@@ -40,5 +40,12 @@ COHORT_EXPORT void CheckVocabulary(const Tensor& vocabulary);
 // as int32. With the boundaries {0, 10}, -5 gives 0, 0 and 9 give 1, 10 gives 2. NaN counts as larger than all. Throws
 // InvalidArgumentError if the boundaries are not in ascending order.
 COHORT_EXPORT Output Bucketize(Output input, const std::vector<float>& boundaries, const NodeName& name = "");
+
+// Returns for each element of `values` [rows, m] where it would be inserted into the row of `sorted_sequence` [rows, n]
+// of the same number, as int64 [rows, m]: before equal elements, or after them if `right`. Both have the same dtype:
+// int32, int64, float32 or float64. Each row of `sorted_sequence` is in ascending order; nothing checks it. For a NaN
+// the result is 0, or n if `right`. As tf.searchsorted, ops LowerBound and UpperBound. Throws InvalidArgumentError for
+// other shapes.
+COHORT_EXPORT Output SearchSorted(Output sorted_sequence, Output values, bool right = false, const NodeName& name = "");
 
 }  // namespace cohort::ops

@@ -104,6 +104,20 @@ void AddLookupCases(std::vector<OpCase>& cases) {
   cases.push_back({"AsString", "uint8", {Tensor::Scalar(uint8_t{200})}, text});
   cases.push_back({"AsString", "bool", {Flags({true, false})}, text});
   cases.push_back({"AsString", "empty", {Tensor(DType::kInt64, {0})}, text});
+  const OpCase::Build lower = Binary([](Output sorted, Output x) { return ops::SearchSorted(sorted, x); });
+  const OpCase::Build upper = Binary([](Output sorted, Output x) { return ops::SearchSorted(sorted, x, true); });
+  const Tensor ints = Ints({-3, 0, 0, 7, 1, 2, 3, 4}, {2, 4}), asked = Ints({0, 9, -4, 2, 5, 1}, {2, 3});
+  for (const auto& [op, build] : {std::pair("LowerBound", lower), std::pair("UpperBound", upper)}) {
+    cases.push_back({op, "int32", {ints, asked}, build});
+    for (const DType dtype : {DType::kInt64, DType::kFloat32, DType::kFloat64}) {
+      cases.push_back({op,
+                       std::string(DTypeName(dtype)),
+                       {AsType(AsFloat64(ints), dtype), AsType(AsFloat64(asked), dtype)},
+                       build});
+    }
+    cases.push_back({op, "nothing_asked", {ints, Tensor(DType::kInt32, {2, 0})}, build});
+    cases.push_back({op, "nothing_sorted", {Tensor(DType::kInt32, {2, 0}), asked}, build});
+  }
   const OpCase::Build buckets = Unary([](Output x) { return ops::Bucketize(x, {-0.5f, 0.0f, 0.25f, 3.0f}); });
   cases.push_back(
       {"Bucketize", "float32", {Tensor::Vector(std::vector<float>{-1, -0.5f, 0, 0.2f, 0.25f, 3, 4})}, buckets});

@@ -69,7 +69,7 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "All Any ArgMax ArgMin Equal Greater GreaterEqual InTopKV2 InvertPermutation IsFinite IsInf IsNan Less "
       "LessEqual LogicalAnd LogicalNot LogicalOr NotEqual Unique UniqueWithCounts VarIsInitializedOp Where "
       // The outputs are indices of categories, or texts.
-      "AsString Bucketize StringToHashBucketFast StringToHashBucketStrong VocabularyLookup "
+      "AsString Bucketize LowerBound StringToHashBucketFast StringToHashBucketStrong UpperBound VocabularyLookup "
       // The outputs are constant between their steps.
       "Ceil Floor FloorDiv Round "
       // The outputs are shapes, positions, or values made of these.

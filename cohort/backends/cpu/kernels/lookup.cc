@@ -207,6 +207,38 @@ class BucketizeKernel final : public OpKernel {
   const std::vector<float> boundaries_;
 };
 
+template <typename T, typename Index>
+void Search(const Tensor& sequence, const Tensor& values, bool right, Tensor& out) {
+  const int64_t n = sequence.shape().dim(1), m = values.shape().dim(1);
+  const T* from = values.data<T>();
+  Index* to = out.data<Index>();
+  for (int64_t i = 0; i < values.num_elements(); ++i) {
+    const T* begin = sequence.data<T>() + i / m * n;
+    const T* place = right ? std::upper_bound(begin, begin + n, from[i]) : std::lower_bound(begin, begin + n, from[i]);
+    to[i] = static_cast<Index>(place - begin);
+  }
+}
+
+void SearchSorted(KernelContext& ctx) {
+  const Tensor &sequence = ctx.input(0), &values = ctx.input(1);
+  if (sequence.shape().rank() != 2 || values.shape().rank() != 2 || sequence.shape().dim(0) != values.shape().dim(0)) {
+    throw InvalidArgumentError(
+        StrCat("expected matrices with equal numbers of rows; got shapes ", sequence.shape(), " and ", values.shape()));
+  }
+  Tensor& out = ctx.AllocateOutput(0, values.shape());
+  const bool right = ctx.node().op_name() == "UpperBound";
+  cpu::ForNumbers(values.dtype(), "LowerBound", [&]<typename T>(T) {
+    if constexpr (!std::is_same_v<T, bfloat16>) {
+      if (out.dtype() == DType::kInt32) {
+        Search<T, int32_t>(sequence, values, right, out);
+      } else {
+        Search<T, int64_t>(sequence, values, right, out);
+      }
+    }
+    return 0;
+  });
+}
+
 }  // namespace
 
 void RegisterLookupKernels(KernelRegistry& registry) {
@@ -218,6 +250,8 @@ void RegisterLookupKernels(KernelRegistry& registry) {
     return std::make_unique<VocabularyKernel<int64_t>>(c);
   });
   registry.Register<BucketizeKernel>("Bucketize", "CPU");
+  registry.RegisterFn("LowerBound", "CPU", SearchSorted);
+  registry.RegisterFn("UpperBound", "CPU", SearchSorted);
 }
 
 }  // namespace cohort

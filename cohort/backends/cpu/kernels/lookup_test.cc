@@ -101,6 +101,24 @@ TEST_F(LookupTest, NanIsAboveAllBoundaries) {
   EXPECT_THAT(Interpreter().Run1(ops::Bucketize(x, {0, 1})).ToVector<int32_t>(), ElementsAre(2, 1));
 }
 
+TEST_F(LookupTest, PlacesInSortedRows) {
+  const Output rows = ops::Const(graph_, std::vector<float>{0, 1, 1, 2, 5, 5, 6, 7}, Shape{2, 4});
+  const Output x =
+      ops::Const(graph_, std::vector<float>{1, std::numeric_limits<float>::quiet_NaN(), 5, 9}, Shape{2, 2});
+  EXPECT_THAT(Interpreter().Run1(ops::SearchSorted(rows, x)).ToVector<int64_t>(), ElementsAre(1, 0, 0, 4));
+  EXPECT_THAT(Interpreter().Run1(ops::SearchSorted(rows, x, true)).ToVector<int64_t>(), ElementsAre(3, 4, 2, 4));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                ops::SearchSorted(rows, ops::Const(graph_, std::vector<float>{1}, Shape{1, 1}));
+              }),
+              HasSubstr("as many rows of values as of sorted_inputs; got shapes [1,1] and [2,4]"));
+  // The shapes are known only when the step runs.
+  const Output unknown = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, -1});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Interpreter().Run1(ops::SearchSorted(rows, unknown), {{unknown, Tensor(DType::kFloat32, Shape{1, 1})}});
+              }),
+              HasSubstr("equal numbers of rows"));
+}
+
 TEST_F(LookupTest, ArgumentsThatCannotBeAreRefused) {
   const Output x = ops::Const(graph_, 1.0f);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::Bucketize(x, {1, 0}); }), HasSubstr("ascending order"));

@@ -34,10 +34,12 @@ constexpr OpOnHost kOnHost[] = {
     {"DynamicPartition", kCpuKernel, "the shapes of its outputs depend on the data"},
     {"DynamicStitch", kCpuKernel, "the shape of its output depends on the data"},
     {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
+    {"LowerBound", kCpuKernel, kCategory},
     {"StringToHashBucketFast", kCpuKernel, kCategory},
     {"StringToHashBucketStrong", kCpuKernel, kCategory},
     {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UniqueWithCounts", kCpuKernel, "the shape of its outputs depends on the data"},
+    {"UpperBound", kCpuKernel, kCategory},
     {"VocabularyLookup", kCpuKernel, kCategory},
     {"Where", kCpuKernel, "the shape of its output depends on the data"},
 
