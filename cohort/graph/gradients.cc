@@ -195,6 +195,18 @@ class Backprop {
   std::unordered_map<Output, std::vector<Gradient>, OutputHash> arrived_;
 };
 
+// Adds up the rows where they are computed. If the node whose gradient is asked for has another device, the sum travels
+// there, which is as large as the node's output, and not all of the rows.
+Output ToDenseBesideRows(const Gradient& gradient) {
+  const std::string device = gradient.values.node->device();
+  if (device.empty()) return ToDense(gradient);
+  Graph& graph = gradient.values.graph();
+  const ColocateWith no_colocation(graph, nullptr);
+  const DeviceScope no_device(graph, nullptr);
+  const DeviceScope beside_rows(graph, device);
+  return ToDense(gradient);
+}
+
 }  // namespace
 
 GradientContext::GradientContext(const Node& node, std::vector<Gradient> output_gradients)
@@ -205,7 +217,7 @@ Output GradientContext::grad(int i) {
   if (!gradient.exists()) {
     gradient = Gradient(graph().Op("ZerosLike").Input(output(i)).Finish1());
   } else if (gradient.is_sparse()) {
-    gradient = Gradient(ToDense(gradient));
+    gradient = Gradient(ToDenseBesideRows(gradient));
   }
   return gradient.values;
 }

@@ -7,6 +7,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/broadcast_gradient.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
@@ -222,6 +223,15 @@ Output Variable::Read(const NodeName& name) const {
 Output Variable::Gather(const Operand& indices, const NodeName& name) const {
   if (Get().handle.valid()) return ResourceGather(handle(), indices, name);
   return GatherParts(parts(), indices.In(graph(), DType::kInt64, this->name()), name);
+}
+
+Output Variable::GatherUnique(Output indices, const NodeName& name) const {
+  if (indices.shape().rank() == 1) {
+    const UniqueResult different = Unique(indices);
+    return ops::Gather(Gather(different.y, name), different.idx);
+  }
+  const UniqueResult different = Unique(Reshape(indices, {-1}));
+  return ops::Gather(Gather(different.y, name), ReshapeLike(different.idx, indices));
 }
 
 Node* Variable::Assign(const Operand& value, const NodeName& name) const {

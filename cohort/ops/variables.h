@@ -52,6 +52,9 @@ class COHORT_EXPORT Variable {
   Output Read(const NodeName& name = "ReadVariableOp") const;
   // Returns the rows with these indices, read on the variable's device (ResourceGather).
   Output Gather(const Operand& indices, const NodeName& name = "ResourceGather") const;
+  // As Gather, but looks up each different index once. If the variable lies on another task, a row travels once for all
+  // places that have its index, and so does its gradient. `indices` are int32 or int64.
+  Output GatherUnique(Output indices, const NodeName& name = "ResourceGather") const;
   Output initial_value() const { return Get().initial_value; }
   // Returns the node that assigns the initial value. For a variable with parts(), each call adds a node that runs their
   // initializers.

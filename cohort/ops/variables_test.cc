@@ -227,6 +227,24 @@ TEST(VariablesTest, GradientsGatherAllUsesOfAHandle) {
   EXPECT_THAT(run.Run1(ToDense(both)).ToVector<float>(), ElementsAre(4, 6, 10, 12));
 }
 
+TEST(VariablesTest, GatherUniqueLooksEachRowUpOnce) {
+  Graph graph;
+  const ops::Variable w(graph, Tensor::FromValues<float>(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{3, 2}),
+                        {.name = "w"});
+  Interpreter run;
+  run.RunNode(w.initializer());
+  const Output indices = ops::Placeholder(graph, DType::kInt64, Shape{-1, 2});
+  const Output rows = w.GatherUnique(indices);
+  const Interpreter::Feeds feeds = {{indices, Tensor::FromValues(std::vector<int64_t>{2, 2, 0, 2}, Shape{2, 2})}};
+  EXPECT_EQ(rows.shape(), (Shape{-1, 2, 2}));
+  EXPECT_EQ(run.Run1(rows, feeds).ToVector<float>(), run.Run1(w.Gather(indices), feeds).ToVector<float>());
+  const Output weights = ops::Const(graph, std::vector<float>{1, 10, 100, 1000}, Shape{2, 2, 1});
+  const Gradient gradient = Gradients({ops::Sum(rows * weights)}, {w.handle()})[0];
+  ASSERT_TRUE(gradient.is_sparse());
+  EXPECT_THAT(run.Run1(gradient.indices, feeds).ToVector<int64_t>(), ElementsAre(2, 0));
+  EXPECT_THAT(run.Run1(gradient.values, feeds).ToVector<float>(), ElementsAre(1011, 1011, 100, 100));
+}
+
 TEST(ControlTest, GroupsByDevice) {
   Graph graph;
   const auto on = [&](const char* device) {

@@ -114,6 +114,24 @@ TEST_F(GpuWorkerTest, OnlyTouchedRowsTravel) {
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << "element " << i;
 }
 
+// Popular rows are looked up in many places of a batch.
+TEST_F(GpuWorkerTest, ARowThatOccursOftenTravelsOnce) {
+  Graph g;
+  const ops::Variable table = VariableOn(g, kServer, ops::Const(g, Ramp(Shape{kRows, kColumns}, 0.01f)), "table");
+  const DeviceScope scope(g, kWorker);
+  const Output index = ops::Placeholder(g, DType::kInt32, Shape{-1, 10}, "index");
+  train::GradientDescentOptimizer optimizer(0.5f);
+  Node* train = optimizer.Minimize(ops::Mean(ops::Square(table.GatherUnique(index))), {}, {table});
+  Session session(g, cluster_.target("worker", 0));
+  session.Run(ops::GlobalVariablesInitializer(g));
+  Tensor popular(DType::kInt32, Shape{1000, 10});
+  for (int64_t i = 0; i < popular.num_elements(); ++i) popular.data<int32_t>()[i] = static_cast<int32_t>(i % 3);
+  const int64_t network = BytesOverTheNetwork();
+  session.Run({{index, popular}}, {}, {train});
+  const int64_t each_place = popular.num_elements() * kColumns * static_cast<int64_t>(sizeof(float));
+  EXPECT_LT(BytesOverTheNetwork() - network, each_place / 4) << "with messages and heartbeats";
+}
+
 // Three layers, whose weights are pulled.
 struct Layers {
   Graph g;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "cohort/cluster/status/status_client.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
@@ -465,6 +466,41 @@ TEST_F(ParameterServerFitTest, CountsOfPositivesReachTheChief) {
 }
 
 // A worker is lost between two epochs; the other one does its work.
+// The rows of popular ids are in many places of a batch.
+TEST_F(ParameterServerFitTest, ARowThatOccursOftenTravelsOnce) {
+  constexpr int64_t kExamples = 512, kIds = 20, kDimensions = 64;
+  const auto train = [&](const distribute::StrategyPtr& strategy, int steps) {
+    const keras::LayerTensor ids = keras::Input(Shape{kIds}, {.dtype = DType::kInt64});
+    const keras::LayerTensor mean = keras::EmbedReduce(1000, kDimensions)(ids);
+    const keras::LayerTensor each = keras::Flatten()(keras::Embedding(1000, kDimensions)(ids));
+    keras::Model model({ids}, {keras::Dense(1)(keras::Concatenate()({mean, each}))}, {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = keras::SGD({.learning_rate = 0.1}), .loss = "mse"});
+    Tensor x(DType::kInt64, Shape{kExamples, kIds});
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.data<int64_t>()[i] = i % 7 * 100;
+    const auto data =
+        data::Dataset::FromTensorSlices({x, Tensor::FromValues(Floats(kExamples, 1.0f), Shape{kExamples, 1})});
+    const keras::History history =
+        model.Fit(data.Batch(kExamples).Repeat(), {.verbose = 0, .steps_per_epoch = steps, .signal_check = false});
+    return history["loss"].back();
+  };
+  const distribute::StrategyPtr strategy = Open(1, 1);
+  const auto network = [&] {
+    StatusClient client(cluster_->cluster_spec(), {.time_limit = std::chrono::seconds(30), .token = Server().token});
+    int64_t bytes = 0;
+    for (const TaskReport& task : client.Ask().tasks) {
+      if (task.job == "worker") bytes += static_cast<int64_t>(task.status.sent_bytes + task.status.received_bytes);
+    }
+    return bytes;
+  };
+  constexpr int kSteps = 10;
+  const int64_t before = network();
+  const double loss = train(strategy, kSteps);
+  // Two tables, and rows and gradients: four such transfers in each step if each place had its row.
+  const int64_t each_place = kExamples * kIds * kDimensions * static_cast<int64_t>(sizeof(float));
+  EXPECT_LT(network() - before, kSteps * each_place) << "with messages, data and heartbeats";
+  EXPECT_NEAR(loss, train(nullptr, kSteps), 1e-5);
+}
+
 TEST_F(ParameterServerFitTest, AWorkerMayBeLost) {
   const auto strategy = Open(2, 1);
   keras::Sequential model = Line(strategy);

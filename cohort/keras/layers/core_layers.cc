@@ -150,7 +150,7 @@ class EmbeddingLayer final : public Layer {
     if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
       indices = ops::Cast(indices, DType::kInt32);
     }
-    return {ctx.Computed(ctx.variable("embeddings").Gather(indices))};
+    return {ctx.Rows("embeddings", indices)};
   }
   DType InputDType() const override { return DType::kInt64; }
   ConfigValue::Object Config() const override {

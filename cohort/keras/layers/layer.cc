@@ -4,6 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/device_name.h"
 #include "cohort/keras/layers/layer_instance.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -11,6 +12,11 @@
 #include "cohort/ops/initializers.h"
 
 namespace cohort::keras {
+namespace {
+
+constexpr const char* kServerJob = "ps";
+
+}  // namespace
 
 Layer::Layer(std::string class_name, std::string name, bool trainable)
     : class_name_(std::move(class_name)), name_(std::move(name)), trainable_(trainable) {
@@ -72,6 +78,13 @@ Output CallContext::Computed(Output value) const { return instance_.Computed(val
 std::vector<Output> CallContext::Call(const Layer& layer, const std::vector<Output>& inputs) {
   const std::string name = instance_.NameOf(layer, path_);
   return instance_.Add(layer, path_.empty() ? name : path_ + "/" + name, inputs);
+}
+
+Output CallContext::Rows(const std::string& name, Output indices) const {
+  const ops::Variable weight = variable(name);
+  const ops::Variable part = weight.parts().empty() ? weight : weight.parts()[0];
+  const bool is_remote = DeviceName::Parse(part.handle().node->device()).job == kServerJob;
+  return Computed(is_remote ? weight.GatherUnique(indices) : weight.Gather(indices));
 }
 
 Output CallContext::value(const std::string& name) const {

@@ -80,6 +80,10 @@ class COHORT_EXPORT CallContext {
   // Returns the same value in the dtype that the weight was declared with. Use it if precision matters, and to compute
   // the values of updates.
   Output value(const std::string& name) const;
+  // Returns the rows of a weight with these indices (int32 or int64), in the dtype of the computation. Its gradient is
+  // sparse. If the weight lies on a parameter server, each different row travels once (ops::Variable::GatherUnique).
+  // The values are those at the begin of the step, without the updates of AddUpdate.
+  Output Rows(const std::string& name, Output indices) const;
   // Returns the variable of a weight, for look-ups by row. Its value() is the value at the begin of the step, without
   // the updates of AddUpdate.
   ops::Variable variable(const std::string& name) const;

@@ -52,7 +52,7 @@ class EmbedReduceLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     Output ids = inputs[0];
     if (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64) ids = ops::Cast(ids, DType::kInt32);
-    const Output rows = ctx.Computed(ctx.variable("embeddings").Gather(ids));
+    const Output rows = ctx.Rows("embeddings", ids);
     const bool reduces = ids.shape().rank() == 2;
     Output weights = reduces || options_.combiner == "sum" ? WeightsOf(ids, inputs, rows.dtype()) : Output();
     if (!weights.valid()) return {Unweighted(rows, reduces)};
