@@ -139,15 +139,13 @@ OpDef FusedFilterGradDef() {
       .Doc("Conv2DBackpropFilter and the BiasAddGrad of the same out_backprop in one.");
 }
 
-Output Convolve(const char* op, Output input, Output filter, const ops::ConvolutionOptions& o, const NodeName& name) {
+// Adds the convolution that `builder` has begun, whose inputs it has.
+Output WithWindows(NodeBuilder builder, const ops::ConvolutionOptions& o) {
   std::vector<int64_t> paddings;
   if (o.padding == "EXPLICIT") {
     paddings = {0, 0, o.paddings[0], o.paddings[1], o.paddings[2], o.paddings[3], 0, 0};
   }
-  return ops::Op(op, {input})
-      .Name(name)
-      .Input(filter)
-      .Attr("strides", std::vector<int64_t>{1, o.strides[0], o.strides[1], 1})
+  return builder.Attr("strides", std::vector<int64_t>{1, o.strides[0], o.strides[1], 1})
       .Attr("dilations", std::vector<int64_t>{1, o.dilations[0], o.dilations[1], 1})
       .Attr("padding", o.padding)
       .Attr("explicit_paddings", paddings)
@@ -174,10 +172,14 @@ void RegisterConvolutionOps(OpRegistry& registry) {
 namespace ops {
 
 Output Conv2D(Output input, Output filter, const ConvolutionOptions& options, const NodeName& name) {
-  return Convolve("Conv2D", input, filter, options, name);
+  return WithWindows(Op("Conv2D", {input, filter}, name), options);
+}
+Output Conv2DBackpropInput(const IntList& input_sizes, Output filter, Output out_backprop,
+                           const ConvolutionOptions& options, const NodeName& name) {
+  return WithWindows(Op("Conv2DBackpropInput", {input_sizes.In(filter.graph()), filter, out_backprop}, name), options);
 }
 Output DepthwiseConv2dNative(Output input, Output filter, const ConvolutionOptions& options, const NodeName& name) {
-  return Convolve("DepthwiseConv2dNative", input, filter, options, name);
+  return WithWindows(Op("DepthwiseConv2dNative", {input, filter}, name), options);
 }
 
 }  // namespace ops
