@@ -16,21 +16,12 @@
 #include "cohort/keras/testing/array_ops_layer.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/registration.h"
+#include "tests/interop/keras_models.h"
 
 namespace cohort::keras {
 namespace {
 
 using Json = nlohmann::json;
-using ModelPtr = std::unique_ptr<Model>;
-
-ModelPtr Chain(std::vector<SequentialItem> items) { return std::make_unique<Sequential>(items); }
-
-// Returns a model with `items` and three outputs.
-ModelPtr Numbers(std::vector<SequentialItem> items) {
-  items.push_back(Flatten());
-  items.push_back(Dense(3));
-  return Chain(std::move(items));
-}
 
 ModelPtr Classifier() {
   return Chain({Input(Shape{8, 8, 1}), Conv2D(6, 3, {.padding = "same", .activation = "tanh"}), MaxPooling2D(2),
@@ -293,6 +284,7 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
     auto all = DenseModels();
     all.merge(ImageModels());
     all.merge(ElementAndShapeModels());
+    all.merge(VisionModels());
     all.merge(OtherModels());
     return all;
   }();

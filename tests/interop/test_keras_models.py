@@ -55,6 +55,18 @@ def merging():
     return keras.Model(x, layers.Dense(3, name="end")(joined))
 
 
+def dots():
+    """Returns a model with dot products of vectors and of matrices."""
+    x = keras.Input((5, 4), name="x")
+    a = layers.Dense(4, activation="tanh", name="a")(x)
+    b = layers.Dense(4, activation="tanh", name="b")(x)
+    products = layers.Dot(axes=(2, 1))([layers.Permute((2, 1))(a), b])
+    cosines = layers.Dot(axes=2, normalize=True)([a, b])
+    one = layers.Dot(axes=-1)([layers.Flatten()(a), layers.Flatten()(b)])
+    joined = layers.Concatenate()([layers.Flatten()(products), layers.Flatten()(cosines), one])
+    return keras.Model(x, layers.Dense(3, name="end")(joined))
+
+
 # The models of keras_models_main.cc, by name.
 MODELS = {
     "linear": lambda: numbers((6,)),
@@ -164,6 +176,104 @@ MODELS = {
         layers.Dense(3),
         dtype="int32",
     ),
+    "conv1d": lambda: numbers(
+        (9, 4),
+        layers.Conv1D(6, 3, strides=2, padding="same", groups=2, activation="selu"),
+        layers.Conv1D(4, 2, dilation_rate=2, padding="causal", activation="tanh"),
+    ),
+    "depthwise_conv1d": lambda: numbers(
+        (9, 2), layers.DepthwiseConv1D(3, padding="same", depth_multiplier=2, activation="tanh")
+    ),
+    "separable_conv1d": lambda: numbers(
+        (9, 2), layers.SeparableConv1D(6, 3, strides=2, padding="same", depth_multiplier=2, activation="selu")
+    ),
+    "conv1d_transpose": lambda: numbers(
+        (5, 2),
+        layers.Conv1DTranspose(4, 3, strides=2, padding="same", activation="tanh"),
+        layers.Conv1DTranspose(3, 2, strides=3, output_padding=1, activation="tanh"),
+    ),
+    "conv2d_transpose": lambda: numbers(
+        (3, 4, 2),
+        layers.Conv2DTranspose(5, 3, strides=2, padding="same", activation="tanh"),
+        layers.Conv2DTranspose(4, (3, 2), strides=(2, 3), padding="same", output_padding=(1, 2), activation="tanh"),
+        layers.Conv2D(4, 3, strides=3, activation="tanh"),
+    ),
+    "conv2d_transpose_valid": lambda: numbers(
+        (3, 4, 2),
+        layers.Conv2DTranspose(5, (3, 2), use_bias=False, activation="tanh"),
+        layers.Conv2DTranspose(4, 2, strides=3, output_padding=(1, 0), activation="tanh"),
+        layers.Conv2D(4, 3, strides=3, activation="tanh"),
+    ),
+    "up_sampling": lambda: numbers(
+        (4, 4, 2),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.UpSampling2D((2, 3)),
+        layers.Conv2D(4, 3, strides=2, activation="tanh"),
+        layers.UpSampling2D((3, 2), interpolation="bilinear"),
+        layers.Conv2D(4, 2, strides=2, activation="tanh"),
+    ),
+    "up_sampling_1d": lambda: numbers(
+        (5, 4),
+        layers.Dense(4, activation="tanh"),
+        layers.UpSampling1D(3),
+        layers.Conv1D(4, 4, strides=2, activation="tanh"),
+    ),
+    "cropping": lambda: numbers(
+        (8, 7, 2),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.Cropping2D(((1, 2), (0, 1))),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.Cropping2D(),
+    ),
+    "cropping_1d": lambda: numbers(
+        (7, 4),
+        layers.ZeroPadding1D((2, 1)),
+        layers.Conv1D(6, 3, activation="tanh"),
+        layers.Cropping1D((1, 2)),
+        layers.ZeroPadding1D(),
+        layers.Conv1D(4, 2, activation="tanh"),
+    ),
+    "pools_1d": lambda: numbers(
+        (9, 4),
+        layers.Conv1D(6, 2, activation="tanh"),
+        layers.MaxPooling1D(3, strides=2, padding="same"),
+        layers.Conv1D(6, 2, padding="same", activation="tanh"),
+        layers.AveragePooling1D(2, strides=1, padding="same"),
+    ),
+    "global_max_pooling_1d": lambda: chain(
+        (6, 4), layers.Conv1D(8, 3, activation="tanh"), layers.GlobalMaxPooling1D(), layers.Dense(3)
+    ),
+    "group_normalization": lambda: numbers(
+        (5, 4, 3),
+        layers.Conv2D(6, 2, use_bias=False),
+        layers.GroupNormalization(3),
+        layers.Activation("tanh"),
+        layers.Conv2D(4, 2, use_bias=False),  # a normalization of each channel takes a bias away
+        layers.GroupNormalization(-1, epsilon=0.01, scale=False),
+        layers.Activation("tanh"),
+    ),
+    "unit_normalization": lambda: numbers(
+        (4, 6),
+        layers.Dense(8),
+        layers.UnitNormalization(),
+        layers.Dense(6, activation="tanh"),
+        layers.UnitNormalization(axis=[1, 2]),
+    ),
+    "slopes": lambda: numbers(
+        (4, 4, 2),
+        layers.Conv2D(6, 2),
+        layers.PReLU(alpha_initializer=keras.initializers.Constant(0.2), shared_axes=[1, 2]),
+        layers.Conv2D(4, 2),
+        layers.PReLU(),
+        layers.Conv2D(4, 1),
+        layers.ELU(),
+        layers.Conv2D(4, 1),
+        layers.ELU(alpha=0.5),
+    ),
+    "repeat_vector": lambda: numbers(
+        (6,), layers.Dense(5, activation="tanh"), layers.RepeatVector(4), layers.Dense(3, activation="tanh")
+    ),
+    "dots": dots,
     "branches": branches,
     "siamese": siamese,
     "classifier": lambda: chain(
@@ -203,7 +313,7 @@ RATES = {"momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "ada
 # Learning rates with which the loss falls fast enough and rounding errors do not grow.
 RATES_OF_MODELS = {
     "separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1, "padded_images": 0.1,
-    "softmax_layers": 0.5, "global_average_pooling_1d": 0.35,
+    "softmax_layers": 0.5, "global_average_pooling_1d": 0.35, "dots": 0.02,
 }
 SLOW = (
     "activations", "global_average_pooling", "rectifiers", "global_max_pooling", "global_average_pooling_1d",

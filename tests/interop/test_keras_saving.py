@@ -83,6 +83,11 @@ MORE_MODELS = {
     "dropout": lambda: sequence(
         layers.Dropout(0.25), layers.Dense(8, activation="relu"), layers.Dropout(0.5, seed=3)
     ),
+    "noise": lambda: keras.Sequential([
+        keras.Input((4, 5, 2)), layers.GaussianNoise(0.5), layers.Conv2D(4, 2), layers.SpatialDropout2D(0.25, seed=3),
+        layers.GaussianDropout(0.25), layers.Reshape((12, 4)), layers.SpatialDropout1D(0.5), layers.Dense(3),
+        layers.AlphaDropout(0.25, seed=4), layers.Flatten(), layers.Dense(3),
+    ]),
     "own_layer": lambda: sequence(layers.Dense(4, activation="tanh"), Scale(0.5), Scale(2)),
     "mixed": mixed,
     "nested": nested,
@@ -94,7 +99,7 @@ ALL = {**MODELS, **MORE_MODELS}
 # In this case Gelu is a lambda, which Keras itself cannot save.
 SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
 # The training of these models draws random numbers.
-RANDOM = ("dropout",)
+RANDOM = ("dropout", "noise")
 # These models compute in bfloat16. Keras rounds its eight bits at other places.
 COARSE = ("mixed",)
 TWO_OUTPUTS = ("branches", "crossed")

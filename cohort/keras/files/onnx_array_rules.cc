@@ -62,6 +62,14 @@ struct StridedAxes {
   }
 };
 
+// If the node gives a constant or a weight another shape, adds the result as a constant and returns true.
+bool AddedAsConstant(OnnxTranslation& t, const Node& node) {
+  const Tensor value = t.Constant(node.output(0));
+  if (!value.defined()) return false;
+  t.SetPlain(node, t.onnx().AddConstant(t.Plain(node.input(0)) + "/shaped", value));
+  return true;
+}
+
 struct ArrayRules {
   static std::string Axes(OnnxTranslation& t, const Node& node, const Ints& axes) {
     return t.onnx().AddConstant(node.name() + "/axes", axes);
@@ -97,10 +105,12 @@ struct ArrayRules {
   }
 
   static void Reshape(OnnxTranslation& t, const Node& node) {
+    if (AddedAsConstant(t, node)) return;
     t.SetPlain(node, t.onnx().Add("Reshape", node.name(), {t.Plain(node.input(0)), Int64s(t, node, node.input(1))}));
   }
 
   static void ExpandDims(OnnxTranslation& t, const Node& node) {
+    if (AddedAsConstant(t, node)) return;
     const std::string axes = Axes(t, node, t.Integers(node.input(1)));
     t.SetPlain(node, t.onnx().Add("Unsqueeze", node.name(), {t.Plain(node.input(0)), axes}));
   }

@@ -14,8 +14,9 @@ std::vector<int64_t> Spatial(const Node& node, const char* attr) {
   return {all.at(1), all.at(2)};
 }
 
-// Padding and the rest of a window's attributes. `size`: of the window; NHWC throughout.
-OnnxAttributes WindowAttributes(const Node& node, const std::vector<int64_t>& size,
+// Padding and the rest of a window's attributes. `size`: of the window; `shape`: of the images over which it moves.
+// NHWC throughout.
+OnnxAttributes WindowAttributes(const Node& node, const Shape& shape, const std::vector<int64_t>& size,
                                 const std::vector<int64_t>& dilations) {
   const std::vector<int64_t> strides = Spatial(node, "strides");
   OnnxAttributes attributes = {{"kernel_shape", size}, {"strides", strides}};
@@ -27,7 +28,6 @@ OnnxAttributes WindowAttributes(const Node& node, const std::vector<int64_t>& si
     return attributes;
   }
   std::vector<int64_t> begin, end;
-  const Shape& shape = node.input(0).shape();
   for (int i = 0; i < 2; ++i) {
     const auto k = static_cast<size_t>(i);
     const int64_t in = shape.dim(i + 1);
@@ -69,7 +69,7 @@ struct ImageRules {
     const std::string& from = x.node->op_name();
     const Tensor bias = t.Constant(node.input(1));
     if (t.OnlyNchw(x) && bias.defined()) {
-      if (t.Uses(x) == 1 && (from == "Conv2D" || from == "DepthwiseConv2dNative")) {
+      if (t.Uses(x) == 1 && (from == "Conv2D" || from == "DepthwiseConv2dNative" || from == "Conv2DBackpropInput")) {
         t.onnx().AppendInput(t.Nchw(x), t.Plain(node.input(1)));
         t.SetAlias(node, x);
         return;
@@ -82,27 +82,60 @@ struct ImageRules {
     t.SetPlain(node, t.onnx().Add("Add", node.name(), {t.Plain(x), t.Plain(node.input(1))}));
   }
 
+  static Tensor Kernel(OnnxTranslation& t, const Node& node) {
+    const Tensor kernel = t.Constant(node.input(1));
+    if (kernel.dtype() == DType::kFloat32 && node.attr<std::string>("data_format") == "NHWC") return kernel;
+    throw UnimplementedError(
+        StrCat("[keras/onnx] expected convolutions in NHWC whose kernel is a weight; got ", node.Describe()));
+  }
+
   static void Convolution(OnnxTranslation& t, const Node& node) {
     const bool depthwise = node.op_name() == "DepthwiseConv2dNative";
-    const Tensor kernel = t.Constant(node.input(1));
-    if (kernel.dtype() != DType::kFloat32 || node.attr<std::string>("data_format") != "NHWC") {
-      throw UnimplementedError(
-          StrCat("[keras/onnx] expected convolutions in NHWC whose kernel is a weight; got ", node.Describe()));
-    }
+    const Tensor kernel = Kernel(t, node);
     const std::string name = t.Plain(node.input(1)) + "/onnx";
     const int64_t in = node.input(0).shape().dim(3);
     const int64_t groups = depthwise ? kernel.shape().dim(2) : in / kernel.shape().dim(2);
     const std::vector<int64_t> dilations = Spatial(node, "dilations");
-    OnnxAttributes attributes = WindowAttributes(node, {kernel.shape().dim(0), kernel.shape().dim(1)}, dilations);
+    OnnxAttributes attributes =
+        WindowAttributes(node, node.input(0).shape(), {kernel.shape().dim(0), kernel.shape().dim(1)}, dilations);
     attributes.emplace_back("dilations", dilations);
     attributes.emplace_back("group", groups);
     const std::string turned = t.onnx().AddConstant(name, TurnedKernel(kernel, depthwise));
     t.SetNchw(node, t.onnx().Add("Conv", node.name(), {t.Nchw(node.input(0)), turned}, attributes));
   }
 
+  // The window moves over the result. ONNX computes the size of the result from the input; output_padding is what is
+  // missing then.
+  static void TransposedConvolution(OnnxTranslation& t, const Node& node) {
+    const Tensor kernel = Kernel(t, node);
+    const Shape &input = node.input(2).shape(), &result = node.output_shape(0);
+    if (input.dim(1) < 0 || input.dim(2) < 0 || result.dim(1) < 0 || result.dim(2) < 0 ||
+        kernel.shape().dim(2) != result.dim(3)) {
+      throw UnimplementedError(
+          StrCat("[keras/onnx] expected transposed convolutions of images of a known size, in one group; got ",
+                 node.Describe()));
+    }
+    const std::vector<int64_t> dilations = Spatial(node, "dilations"), strides = Spatial(node, "strides");
+    const std::vector<int64_t> size = {kernel.shape().dim(0), kernel.shape().dim(1)};
+    OnnxAttributes attributes = WindowAttributes(node, result, size, dilations);
+    std::vector<int64_t> pads(4, 0), missing;
+    for (const auto& [name, value] : attributes) {
+      if (std::string(name) == "pads") pads = std::get<std::vector<int64_t>>(value);
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      const int axis = static_cast<int>(i) + 1;
+      const int64_t whole = (input.dim(axis) - 1) * strides[i] + (size[i] - 1) * dilations[i] + 1;
+      missing.push_back(result.dim(axis) - (whole - pads[i] - pads[i + 2]));
+    }
+    attributes.emplace_back("dilations", dilations);
+    attributes.emplace_back("output_padding", missing);
+    const std::string turned = t.onnx().AddConstant(t.Plain(node.input(1)) + "/onnx", TurnedKernel(kernel, false));
+    t.SetNchw(node, t.onnx().Add("ConvTranspose", node.name(), {t.Nchw(node.input(2)), turned}, attributes));
+  }
+
   static void Pool(OnnxTranslation& t, const Node& node) {
     const bool mean = node.op_name() == "AvgPool";
-    OnnxAttributes attributes = WindowAttributes(node, Spatial(node, "ksize"), {1, 1});
+    OnnxAttributes attributes = WindowAttributes(node, node.input(0).shape(), Spatial(node, "ksize"), {1, 1});
     if (mean) attributes.emplace_back("count_include_pad", int64_t{0});
     const char* op = mean ? "AveragePool" : "MaxPool";
     t.SetNchw(node, t.onnx().Add(op, node.name(), {t.Nchw(node.input(0))}, attributes));
@@ -122,6 +155,7 @@ const OnnxRules& OnnxImageRules() {
   static const OnnxRules rules = {{"BiasAdd", ImageRules::BiasAdd},
                                   {"Conv2D", ImageRules::Convolution},
                                   {"DepthwiseConv2dNative", ImageRules::Convolution},
+                                  {"Conv2DBackpropInput", ImageRules::TransposedConvolution},
                                   {"MaxPool", ImageRules::Pool},
                                   {"AvgPool", ImageRules::Pool},
                                   {"FusedBatchNormV3", ImageRules::BatchNorm}};

@@ -9,6 +9,15 @@
 #include "cohort/keras/files/onnx_rules.h"
 
 namespace cohort::keras {
+namespace {
+
+// Returns false for an input that no rule reads: ONNX computes the size of a transposed convolution from its
+// attributes.
+bool IsRead(const Node& node, const Output& input) {
+  return node.op_name() != "Conv2DBackpropInput" || !(input == node.input(0));
+}
+
+}  // namespace
 
 int OnnxTranslation::Uses(const Output& output) const {
   const auto found = uses_.find(Key(output));
@@ -25,6 +34,10 @@ Tensor OnnxTranslation::Constant(const Output& output) const {
     if (const NamedTensor* variable = Variable(output.node->input(0))) return variable->value;
   }
   if (output.node->op_name() == "Identity") return Constant(output.node->input(0));
+  if (output.node->op_name() == "Reshape" || output.node->op_name() == "ExpandDims") {
+    const Tensor value = Constant(output.node->input(0));
+    if (value.defined() && output.shape().IsFullyDefined()) return value.Reshaped(output.shape());
+  }
   return ConstantValue(output).value_or(Tensor());
 }
 
@@ -88,6 +101,7 @@ void OnnxTranslation::Add(const std::vector<Output>& outputs) {
     if (node->num_outputs() == 1) constant = ConstantValue(node->output(0));
     if (constant) continue;
     for (const Output& input : node->inputs()) {
+      if (!IsRead(*node, input)) continue;
       ++uses_[Key(input)];
       open.push_back(input.node);
     }

@@ -50,7 +50,8 @@ class OnnxTranslation {
   int Uses(const Output& output) const;
   // Returns the variable of a handle, or null if the model has no such weight.
   const NamedTensor* Variable(const Output& handle) const;
-  // Returns the value of a constant or of a weight. Returns an undefined tensor for a computed value.
+  // Returns the value of a constant or of a weight, also if it has got another shape. Returns an undefined tensor for a
+  // computed value.
   Tensor Constant(const Output& output) const;
   // Returns the value of a constant or of a weight as integers. Throws UnimplementedError for a computed value.
   std::vector<int64_t> Integers(const Output& output) const;

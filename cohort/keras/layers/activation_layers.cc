@@ -1,4 +1,7 @@
-// Layers of core_layers.h that change each element by a formula: ReLU, LeakyReLU, Softmax and Rescaling.
+// Layers of core_layers.h that change each element by a formula: ReLU, LeakyReLU, PReLU, ELU, Softmax and
+// Rescaling.
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/core_layers.h"
@@ -11,6 +14,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/select.h"
+#include "cohort/ops/unary.h"
 
 namespace cohort::keras {
 namespace {
@@ -74,6 +78,74 @@ class LeakyReLULayer final : public Layer {
 
  private:
   const double slope_;
+};
+
+class PReLULayer final : public Layer {
+ public:
+  explicit PReLULayer(const PReLUOptions& options)
+      : Layer("PReLU", options.name, options.trainable), options_(options) {}
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
+    const LayerInput& input = OnlyInput(inputs);
+    std::vector<int64_t> dims(static_cast<size_t>(std::max(input.shape.rank(), 1)), 1);
+    for (const int64_t axis : options_.shared_axes) {
+      if (axis > 0 && axis < input.shape.rank()) continue;
+      throw InvalidArgumentError(StrCat("[keras/p_re_lu] expected shared axes from 1 to ", input.shape.rank() - 1,
+                                        " for an input ", input.shape, "; got ", axis));
+    }
+    for (int i = 1; i < input.shape.rank(); ++i) {
+      const auto& shared = options_.shared_axes;
+      const bool is_shared = std::find(shared.begin(), shared.end(), i) != shared.end();
+      if (!is_shared) dims[static_cast<size_t>(i)] = KnownDim(input, i);
+    }
+    return {{.name = "alpha",
+             .shape = Shape(std::vector<int64_t>(dims.begin() + 1, dims.end())),
+             .initializer = options_.alpha_initializer,
+             .regularizer = options_.alpha_regularizer}};
+  }
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    const Output x = ctx.Computed(inputs[0]);
+    return {ops::Sub(ops::Relu(x), ops::Mul(ctx.weight("alpha"), ops::Relu(ops::Neg(x))))};
+  }
+  ConfigValue::Object Config() const override {
+    const auto& shared = options_.shared_axes;
+    return {{"alpha_initializer", options_.alpha_initializer.Serialized()},
+            {"alpha_regularizer", options_.alpha_regularizer.Serialized()},
+            {"alpha_constraint", nullptr},
+            {"shared_axes", shared.empty() ? ConfigValue() : ConfigValue::List(shared.begin(), shared.end())}};
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    PReLUOptions options;
+    ReadWeighted(reader, options);
+    reader.OnlyDefault("alpha_constraint", nullptr);
+    Read(reader, "alpha_initializer", options.alpha_initializer);
+    Read(reader, "alpha_regularizer", options.alpha_regularizer);
+    reader.ReadBy("shared_axes", [&](const ConfigValue& value) {
+      for (const ConfigValue& axis : value.AsList()) options.shared_axes.push_back(axis.AsInt());
+    });
+    return PReLU(options);
+  }
+
+ private:
+  const PReLUOptions options_;
+};
+
+class ELULayer final : public Layer {
+ public:
+  explicit ELULayer(const ELUOptions& options) : Layer("ELU", options.name), alpha_(options.alpha) {}
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    const Output x = ctx.Computed(inputs.at(0));
+    if (alpha_ == 1) return {ops::Elu(x)};
+    return {ops::Add(ops::Relu(x), ops::Mul(ops::Minimum(ops::Elu(x), 0), alpha_))};
+  }
+  ConfigValue::Object Config() const override { return {{"alpha", alpha_}}; }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    ELUOptions options = {.name = ReadName(reader)};
+    reader.Read("alpha", options.alpha);
+    return ELU(options);
+  }
+
+ private:
+  const double alpha_;
 };
 
 class SoftmaxLayer final : public Layer {
@@ -155,16 +227,17 @@ class RescalingLayer final : public Layer {
 
 LayerRef ReLU(const ReLUOptions& options) { return MakeLayer<ReLULayer>(options); }
 LayerRef LeakyReLU(const LeakyReLUOptions& options) { return MakeLayer<LeakyReLULayer>(options); }
+LayerRef PReLU(const PReLUOptions& options) { return MakeLayer<PReLULayer>(options); }
+LayerRef ELU(const ELUOptions& options) { return MakeLayer<ELULayer>(options); }
 LayerRef Softmax(const SoftmaxOptions& options) { return MakeLayer<SoftmaxLayer>(options); }
 LayerRef Rescaling(const NumberOrList& scale, const RescalingOptions& options) {
   return MakeLayer<RescalingLayer>(scale, options.offset, options.name).WithInputShape(options.input_shape);
 }
 
 std::vector<LayerMaker> ActivationLayerMakers() {
-  return {{"ReLU", ReLULayer::FromConfig},
-          {"LeakyReLU", LeakyReLULayer::FromConfig},
-          {"Softmax", SoftmaxLayer::FromConfig},
-          {"Rescaling", RescalingLayer::FromConfig}};
+  return {{"ReLU", ReLULayer::FromConfig},       {"LeakyReLU", LeakyReLULayer::FromConfig},
+          {"PReLU", PReLULayer::FromConfig},     {"ELU", ELULayer::FromConfig},
+          {"Softmax", SoftmaxLayer::FromConfig}, {"Rescaling", RescalingLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras

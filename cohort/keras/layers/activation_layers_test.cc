@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/files/archive.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/layers/image_layers.h"
+#include "cohort/keras/layers/sequence_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 
 namespace cohort::keras {
@@ -34,6 +37,24 @@ TEST(ActivationLayersTest, ReLU) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ReLU({.negative_slope = -0.5}); }), HasSubstr("none, -0.5 and 0"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ReLU({.max_value = -1}); }), HasSubstr("got -1, 0 and 0"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { LeakyReLU({.negative_slope = -2}); }), HasSubstr("got -2"));
+}
+
+TEST(ActivationLayersTest, PReLUAndELU) {
+  const Tensor x = FloatsOf({-2, -1, 1, 3}, Shape{1, 2, 2});
+  const Tensor each = FloatsOf({0.5f, 2, 3, 4}, Shape{2, 2}), columns = FloatsOf({0.5f, 2}, Shape{1, 2});
+  EXPECT_THAT(RunLayer(PReLU(), x, {each}).ToVector<float>(), ElementsAre(-1, -2, 1, 3));
+  const Tensor below = FloatsOf({-2, -1, -1, -3}, Shape{1, 2, 2});
+  EXPECT_THAT(RunLayer(PReLU({.shared_axes = {1}}), below, {columns}).ToVector<float>(),
+              ElementsAre(-1, -2, -0.5f, -6));
+  EXPECT_THAT(RunLayer(PReLU(), x).ToVector<float>(), ElementsAre(0, 0, 1, 3));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] {
+                ShapeAfter(PReLU({.shared_axes = {3}}), Shape{4, 5});
+              }),
+              HasSubstr("shared axes from 1 to 2 for an input [?,4,5]; got 3"));
+  const Floats expected = {std::exp(-2.0f) - 1, std::exp(-1.0f) - 1, 1, 3};
+  EXPECT_THAT(RunLayer(ELU(), x).ToVector<float>(), Pointwise(FloatNear(1e-6f), expected));
+  EXPECT_THAT(RunLayer(ELU({.alpha = 0.5}), x).ToVector<float>(),
+              Pointwise(FloatNear(1e-6f), Floats{0.5f * expected[0], 0.5f * expected[1], 1, 3}));
 }
 
 TEST(ActivationLayersTest, SoftmaxAlongAnAxis) {

@@ -1,104 +1,23 @@
-// Conv2D, DepthwiseConv2D and SeparableConv2D. They share checks, options in files, bias and activation (Finished). A
-// depthwise kernel says its own fans to initializers (DepthwiseSpec).
-#include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
-#include "cohort/keras/layers/image_layers.h"
-#include "cohort/keras/layers/image_padding.h"
-#include "cohort/keras/layers/layer_config.h"
-#include "cohort/keras/layers/layer_inputs.h"
-#include "cohort/ops/convolution.h"
-#include "cohort/ops/nn.h"
+// Conv1D, Conv2D, DepthwiseConv1D, DepthwiseConv2D, SeparableConv1D and SeparableConv2D. Each kind of convolution is
+// one template, for images and for sequences (window_options.h). A depthwise kernel says its own fans to initializers
+// (DepthwiseSpec).
+#include "cohort/keras/layers/window_options.h"
 
 namespace cohort::keras {
 namespace {
 
-constexpr char kImages[] = "[batch, rows, columns, channels]";
-
-void CheckPositive(const char* layer, const char* what, const RowsColumns& value) {
-  if (value.rows > 0 && value.columns > 0) return;
-  throw InvalidArgumentError(
-      StrCat("[keras/", layer, "] expected positive ", what, "; got ", value.rows, " x ", value.columns));
-}
-
 template <typename Options>
-ops::ConvolutionOptions Window(const Options& options) {
-  ops::ConvolutionOptions window;
-  window.strides = {options.strides.rows, options.strides.columns};
-  window.dilations = {options.dilation_rate.rows, options.dilation_rate.columns};
-  window.padding = OpPadding(options.padding);
-  return window;
-}
-
-template <typename Options>
-void CheckOptions(const char* layer, const RowsColumns& kernel_size, const Options& options) {
-  CheckPositive(layer, "kernel size", kernel_size);
-  CheckPositive(layer, "strides", options.strides);
-  CheckPositive(layer, "dilation rate", options.dilation_rate);
-  OpPadding(options.padding);
-}
-
-// Adds the bias, if there is one, and applies the activation.
-template <typename Options>
-Output Finished(CallContext& ctx, const Options& options, Output x) {
-  if (options.use_bias) x = ops::BiasAdd(x, ctx.weight("bias"));
-  return options.activation(x);
-}
-
-template <typename Options>
-WeightSpec BiasSpec(const Options& options, int64_t size) {
-  return {.name = "bias",
-          .shape = Shape{size},
-          .initializer = options.bias_initializer,
-          .regularizer = options.bias_regularizer};
-}
-
-template <typename Options>
-WeightSpec DepthwiseSpec(const std::string& name, const RowsColumns& size, int64_t channels, const Options& options) {
+WeightSpec DepthwiseSpec(const std::string& name, const WindowSize<Options>& size, int64_t channels,
+                         const Options& options) {
   WeightSpec spec = {.name = name,
-                     .shape = Shape{size.rows, size.columns, channels, options.depth_multiplier},
+                     .shape = KernelShape(size, channels, options.depth_multiplier),
                      .initializer = options.depthwise_initializer,
                      .regularizer = options.depthwise_regularizer};
   if (options.depthwise_fans == DepthwiseFans::kTrue) {
-    const auto field = static_cast<double>(size.rows * size.columns);
+    const auto field = static_cast<double>(InImage(size).rows * InImage(size).columns);
     spec.fans = ops::FanCounts{field, field * static_cast<double>(options.depth_multiplier)};
   }
   return spec;
-}
-
-ConfigValue SizeInFile(const RowsColumns& value) { return ConfigValue::List{value.rows, value.columns}; }
-
-// Returns the options that all convolutions have, then `more`.
-template <typename Options>
-ConfigValue::Object ConvolutionConfig(const RowsColumns& size, const Options& options, ConfigValue::Object more) {
-  ConfigValue::Object config = {{"kernel_size", SizeInFile(size)},
-                                {"strides", SizeInFile(options.strides)},
-                                {"padding", options.padding},
-                                {"data_format", "channels_last"},
-                                {"dilation_rate", SizeInFile(options.dilation_rate)},
-                                {"activation", options.activation.Serialized()},
-                                {"use_bias", options.use_bias},
-                                {"bias_initializer", options.bias_initializer.Serialized()},
-                                {"bias_regularizer", options.bias_regularizer.Serialized()},
-                                {"activity_regularizer", nullptr},
-                                {"bias_constraint", nullptr}};
-  for (auto& option : more) config.push_back(std::move(option));
-  return config;
-}
-
-// The reverse of ConvolutionConfig, without what differs between the layers.
-template <typename Options>
-Options ReadConvolution(ConfigReader& reader) {
-  Options options;
-  ReadWeighted(reader, options);
-  Read(reader, "strides", options.strides);
-  reader.Read("padding", options.padding);
-  reader.OnlyDefault("data_format", "channels_last");
-  Read(reader, "dilation_rate", options.dilation_rate);
-  Read(reader, "activation", options.activation);
-  reader.Read("use_bias", options.use_bias);
-  Read(reader, "bias_initializer", options.bias_initializer);
-  Read(reader, "bias_regularizer", options.bias_regularizer);
-  return options;
 }
 
 template <typename Options>
@@ -108,26 +27,31 @@ void ReadDepthwise(ConfigReader& reader, Options& options) {
   Read(reader, "depthwise_regularizer", options.depthwise_regularizer);
 }
 
-class Conv2DLayer final : public Layer {
+template <typename Options, LayerRef (*kMake)(int64_t, WindowSize<Options>, const Options&)>
+class ConvolutionLayer final : public Layer {
  public:
-  Conv2DLayer(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options)
-      : Layer("Conv2D", options.name, options.trainable), filters_(filters), size_(kernel_size), options_(options) {
-    CheckOptions("conv2d", kernel_size, options);
+  ConvolutionLayer(const char* class_name, int64_t filters, WindowSize<Options> kernel_size, const Options& options)
+      : Layer(class_name, options.name, options.trainable),
+        filters_(filters),
+        size_(kernel_size),
+        options_(options),
+        window_(CheckedWindow(class_name, kernel_size, options)) {
     if (filters <= 0 || options.groups <= 0 || filters % options.groups != 0) {
-      throw InvalidArgumentError(StrCat("[keras/conv2d] expected filters > 0 in groups of equal size; got ", filters,
-                                        " filters, ", options.groups, " groups"));
+      throw InvalidArgumentError(StrCat("[keras/", SnakeCase(class_name),
+                                        "] expected filters > 0 in groups of equal size; got ", filters, " filters, ",
+                                        options.groups, " groups"));
     }
   }
 
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    CheckInputRank(OnlyInput(inputs), 4, kImages);
+    CheckConvolutionInput<Options>(inputs);
     const int64_t channels = KnownDim(inputs[0], -1);
     if (channels % options_.groups != 0) {
-      throw InvalidArgumentError(StrCat("[keras/conv2d] expected channels that ", options_.groups,
-                                        " groups divide; got shape ", inputs[0].shape));
+      throw InvalidArgumentError(StrCat("[keras/", SnakeCase(class_name()), "] expected channels that ",
+                                        options_.groups, " groups divide; got shape ", inputs[0].shape));
     }
     std::vector<WeightSpec> weights = {{.name = "kernel",
-                                        .shape = Shape{size_.rows, size_.columns, channels / options_.groups, filters_},
+                                        .shape = KernelShape(size_, channels / options_.groups, filters_),
                                         .initializer = options_.kernel_initializer,
                                         .regularizer = options_.kernel_regularizer}};
     if (options_.use_bias) weights.push_back(BiasSpec(options_, filters_));
@@ -135,7 +59,8 @@ class Conv2DLayer final : public Layer {
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {Finished(ctx, options_, ops::Conv2D(ctx.Computed(inputs[0]), ctx.weight("kernel"), Window(options_)))};
+    const Output images = ImageOf<Options>(ctx.Computed(inputs[0]));
+    return {Finished(ctx, options_, ops::Conv2D(images, ImageKernelOf<Options>(ctx.weight("kernel")), window_))};
   }
 
   ConfigValue::Object Config() const override {
@@ -147,28 +72,34 @@ class Conv2DLayer final : public Layer {
                               {"kernel_constraint", nullptr}});
   }
   static LayerRef FromConfig(ConfigReader& reader) {
-    auto options = ReadConvolution<Conv2DOptions>(reader);
+    auto options = ReadConvolution<Options>(reader);
     reader.Read("groups", options.groups);
     Read(reader, "kernel_initializer", options.kernel_initializer);
     Read(reader, "kernel_regularizer", options.kernel_regularizer);
-    return Conv2D(reader.Required("filters").AsInt(), RowsColumnsOf(reader.Required("kernel_size")), options);
+    return kMake(reader.Required("filters").AsInt(), SizeFromFile<WindowSize<Options>>(reader.Required("kernel_size")),
+                 options);
   }
 
  private:
   const int64_t filters_;
-  const RowsColumns size_;
-  const Conv2DOptions options_;
+  const WindowSize<Options> size_;
+  const Options options_;
+  const ops::ConvolutionOptions window_;
 };
+using Conv1DLayer = ConvolutionLayer<Conv1DOptions, Conv1D>;
+using Conv2DLayer = ConvolutionLayer<Conv2DOptions, Conv2D>;
 
-class DepthwiseConv2DLayer final : public Layer {
+template <typename Options, LayerRef (*kMake)(WindowSize<Options>, const Options&)>
+class DepthwiseLayer final : public Layer {
  public:
-  DepthwiseConv2DLayer(RowsColumns kernel_size, const DepthwiseConv2DOptions& options)
-      : Layer("DepthwiseConv2D", options.name, options.trainable), size_(kernel_size), options_(options) {
-    CheckOptions("depthwise_conv2d", kernel_size, options);
-  }
+  DepthwiseLayer(const char* class_name, WindowSize<Options> kernel_size, const Options& options)
+      : Layer(class_name, options.name, options.trainable),
+        size_(kernel_size),
+        options_(options),
+        window_(CheckedWindow(class_name, kernel_size, options)) {}
 
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    CheckInputRank(OnlyInput(inputs), 4, kImages);
+    CheckConvolutionInput<Options>(inputs);
     const int64_t channels = KnownDim(inputs[0], -1);
     std::vector<WeightSpec> weights = {DepthwiseSpec("kernel", size_, channels, options_)};
     if (options_.use_bias) weights.push_back(BiasSpec(options_, channels * options_.depth_multiplier));
@@ -176,8 +107,9 @@ class DepthwiseConv2DLayer final : public Layer {
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {Finished(ctx, options_,
-                     ops::DepthwiseConv2dNative(ctx.Computed(inputs[0]), ctx.weight("kernel"), Window(options_)))};
+    const Output images = ImageOf<Options>(ctx.Computed(inputs[0]));
+    const Output kernel = ImageKernelOf<Options>(ctx.weight("kernel"));
+    return {Finished(ctx, options_, ops::DepthwiseConv2dNative(images, kernel, window_))};
   }
 
   ConfigValue::Object Config() const override {
@@ -188,46 +120,51 @@ class DepthwiseConv2DLayer final : public Layer {
                               {"depthwise_constraint", nullptr}});
   }
   static LayerRef FromConfig(ConfigReader& reader) {
-    auto options = ReadConvolution<DepthwiseConv2DOptions>(reader);
+    auto options = ReadConvolution<Options>(reader);
     ReadDepthwise(reader, options);
     // These are options of the base class in Keras; a depthwise layer does not use them.
     for (const char* name : {"filters", "groups", "kernel_initializer", "kernel_regularizer"}) reader.Ignore(name);
-    return DepthwiseConv2D(RowsColumnsOf(reader.Required("kernel_size")), options);
+    return kMake(SizeFromFile<WindowSize<Options>>(reader.Required("kernel_size")), options);
   }
 
  private:
-  const RowsColumns size_;
-  const DepthwiseConv2DOptions options_;
+  const WindowSize<Options> size_;
+  const Options options_;
+  const ops::ConvolutionOptions window_;
 };
+using DepthwiseConv1DLayer = DepthwiseLayer<DepthwiseConv1DOptions, DepthwiseConv1D>;
+using DepthwiseConv2DLayer = DepthwiseLayer<DepthwiseConv2DOptions, DepthwiseConv2D>;
 
-class SeparableConv2DLayer final : public Layer {
+template <typename Options, LayerRef (*kMake)(int64_t, WindowSize<Options>, const Options&)>
+class SeparableLayer final : public Layer {
  public:
-  SeparableConv2DLayer(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options)
-      : Layer("SeparableConv2D", options.name, options.trainable),
+  SeparableLayer(const char* class_name, int64_t filters, WindowSize<Options> kernel_size, const Options& options)
+      : Layer(class_name, options.name, options.trainable),
         filters_(filters),
         size_(kernel_size),
-        options_(options) {
-    CheckOptions("separable_conv2d", kernel_size, options);
-    if (filters <= 0)
-      throw InvalidArgumentError(StrCat("[keras/separable_conv2d] expected filters > 0; got ", filters));
+        options_(options),
+        window_(CheckedWindow(class_name, kernel_size, options)) {
+    CheckFilters(class_name, filters);
   }
 
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    CheckInputRank(OnlyInput(inputs), 4, kImages);
+    CheckConvolutionInput<Options>(inputs);
     const int64_t channels = KnownDim(inputs[0], -1);
-    std::vector<WeightSpec> weights = {DepthwiseSpec("depthwise_kernel", size_, channels, options_),
-                                       {.name = "pointwise_kernel",
-                                        .shape = Shape{1, 1, channels * options_.depth_multiplier, filters_},
-                                        .initializer = options_.pointwise_initializer,
-                                        .regularizer = options_.pointwise_regularizer}};
+    std::vector<WeightSpec> weights = {
+        DepthwiseSpec("depthwise_kernel", size_, channels, options_),
+        {.name = "pointwise_kernel",
+         .shape = KernelShape(WindowSize<Options>(1), channels * options_.depth_multiplier, filters_),
+         .initializer = options_.pointwise_initializer,
+         .regularizer = options_.pointwise_regularizer}};
     if (options_.use_bias) weights.push_back(BiasSpec(options_, filters_));
     return weights;
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    const Output images = ImageOf<Options>(ctx.Computed(inputs[0]));
     const Output depthwise =
-        ops::DepthwiseConv2dNative(ctx.Computed(inputs[0]), ctx.weight("depthwise_kernel"), Window(options_));
-    return {Finished(ctx, options_, ops::Conv2D(depthwise, ctx.weight("pointwise_kernel")))};
+        ops::DepthwiseConv2dNative(images, ImageKernelOf<Options>(ctx.weight("depthwise_kernel")), window_);
+    return {Finished(ctx, options_, ops::Conv2D(depthwise, ImageKernelOf<Options>(ctx.weight("pointwise_kernel"))))};
   }
 
   ConfigValue::Object Config() const override {
@@ -242,35 +179,53 @@ class SeparableConv2DLayer final : public Layer {
                               {"pointwise_constraint", nullptr}});
   }
   static LayerRef FromConfig(ConfigReader& reader) {
-    auto options = ReadConvolution<SeparableConv2DOptions>(reader);
+    auto options = ReadConvolution<Options>(reader);
     ReadDepthwise(reader, options);
     Read(reader, "pointwise_initializer", options.pointwise_initializer);
     Read(reader, "pointwise_regularizer", options.pointwise_regularizer);
     for (const char* name : {"groups", "kernel_initializer", "kernel_regularizer"}) reader.Ignore(name);
-    return SeparableConv2D(reader.Required("filters").AsInt(), RowsColumnsOf(reader.Required("kernel_size")), options);
+    return kMake(reader.Required("filters").AsInt(), SizeFromFile<WindowSize<Options>>(reader.Required("kernel_size")),
+                 options);
   }
 
  private:
   const int64_t filters_;
-  const RowsColumns size_;
-  const SeparableConv2DOptions options_;
+  const WindowSize<Options> size_;
+  const Options options_;
+  const ops::ConvolutionOptions window_;
 };
+using SeparableConv1DLayer = SeparableLayer<SeparableConv1DOptions, SeparableConv1D>;
+using SeparableConv2DLayer = SeparableLayer<SeparableConv2DOptions, SeparableConv2D>;
 
 }  // namespace
 
+LayerRef Conv1D(int64_t filters, int64_t kernel_size, const Conv1DOptions& options) {
+  return MakeLayer<Conv1DLayer>("Conv1D", filters, kernel_size, options).WithInputShape(options.input_shape);
+}
 LayerRef Conv2D(int64_t filters, RowsColumns kernel_size, const Conv2DOptions& options) {
-  return MakeLayer<Conv2DLayer>(filters, kernel_size, options).WithInputShape(options.input_shape);
+  return MakeLayer<Conv2DLayer>("Conv2D", filters, kernel_size, options).WithInputShape(options.input_shape);
+}
+LayerRef DepthwiseConv1D(int64_t kernel_size, const DepthwiseConv1DOptions& options) {
+  return MakeLayer<DepthwiseConv1DLayer>("DepthwiseConv1D", kernel_size, options).WithInputShape(options.input_shape);
 }
 LayerRef DepthwiseConv2D(RowsColumns kernel_size, const DepthwiseConv2DOptions& options) {
-  return MakeLayer<DepthwiseConv2DLayer>(kernel_size, options).WithInputShape(options.input_shape);
+  return MakeLayer<DepthwiseConv2DLayer>("DepthwiseConv2D", kernel_size, options).WithInputShape(options.input_shape);
+}
+LayerRef SeparableConv1D(int64_t filters, int64_t kernel_size, const SeparableConv1DOptions& options) {
+  return MakeLayer<SeparableConv1DLayer>("SeparableConv1D", filters, kernel_size, options)
+      .WithInputShape(options.input_shape);
 }
 LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size, const SeparableConv2DOptions& options) {
-  return MakeLayer<SeparableConv2DLayer>(filters, kernel_size, options).WithInputShape(options.input_shape);
+  return MakeLayer<SeparableConv2DLayer>("SeparableConv2D", filters, kernel_size, options)
+      .WithInputShape(options.input_shape);
 }
 
 std::vector<LayerMaker> ConvolutionLayerMakers() {
-  return {{"Conv2D", Conv2DLayer::FromConfig},
+  return {{"Conv1D", Conv1DLayer::FromConfig},
+          {"Conv2D", Conv2DLayer::FromConfig},
+          {"DepthwiseConv1D", DepthwiseConv1DLayer::FromConfig},
           {"DepthwiseConv2D", DepthwiseConv2DLayer::FromConfig},
+          {"SeparableConv1D", SeparableConv1DLayer::FromConfig},
           {"SeparableConv2D", SeparableConv2DLayer::FromConfig}};
 }
 

@@ -1,8 +1,8 @@
 // Layers for values of any shape:
 // - Input, Dense, Embedding, Dropout;
-// - Activation, ReLU, LeakyReLU, Softmax, Rescaling, which change each element;
+// - Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax, Rescaling, which change each element;
 // - Flatten, Reshape, Permute, which change shapes;
-// - Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, which put several values together.
+// - Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot, which put several values together.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,22 @@ struct COHORT_EXPORT LeakyReLUOptions {
 };
 // Computes x above 0, and negative_slope * x elsewhere. Throws InvalidArgumentError for a slope below 0.
 COHORT_EXPORT LayerRef LeakyReLU(const LeakyReLUOptions& options = {});
+struct COHORT_EXPORT PReLUOptions {
+  Initializer alpha_initializer = "zeros";
+  Regularizer alpha_regularizer;
+  std::vector<int64_t> shared_axes;  // the axes along which elements have the same slope, such as {1, 2} for images
+  std::string name;
+  bool trainable = true;
+};
+// Computes x above 0, and alpha * x elsewhere. The slopes alpha are learned. Weights: alpha, which has the shape of one
+// example, with 1 for each shared axis. Throws InvalidArgumentError for an axis that is the batch or is not there.
+COHORT_EXPORT LayerRef PReLU(const PReLUOptions& options = {});
+struct COHORT_EXPORT ELUOptions {
+  double alpha = 1.0;
+  std::string name;
+};
+// Computes x above 0, and alpha * (e^x - 1) elsewhere.
+COHORT_EXPORT LayerRef ELU(const ELUOptions& options = {});
 struct COHORT_EXPORT SoftmaxOptions {
   int axis = -1;  // axis 0 is the batch; -1 is the last axis
   std::string name;
@@ -130,5 +146,20 @@ struct COHORT_EXPORT ConcatenateOptions {
   std::string name;
 };
 COHORT_EXPORT LayerRef Concatenate(const ConcatenateOptions& options = {});
+// The axis of each input of Dot: 1 (of both), or {2, 1}. A negative axis counts from the end. Axis 0 is the batch.
+struct COHORT_EXPORT DotAxes {
+  int64_t first, second;
+  DotAxes(int64_t both) : DotAxes(both, both) {}
+  DotAxes(int64_t first, int64_t second) : first(first), second(second) {}
+};
+struct COHORT_EXPORT DotOptions {
+  bool normalize = false;  // true: the vectors are divided by their lengths first, which gives cosines
+  std::string name;
+};
+// Computes the dot products of the vectors along an axis of the first of two inputs with those of the second, for each
+// example. [batch, a..., k, b...] and [batch, c..., k, d...] become [batch, a..., b..., c..., d...], or [batch, 1] if
+// there is no other axis. Throws InvalidArgumentError if the axes are the batch, are not there, or have different
+// sizes.
+COHORT_EXPORT LayerRef Dot(const DotAxes& axes, const DotOptions& options = {});
 
 }  // namespace cohort::keras

@@ -1,5 +1,5 @@
-// Layers for images [batch, rows, columns, channels]: convolutions, pools and padding. GlobalAveragePooling1D is for
-// sequences [batch, steps, features].
+// Layers for images [batch, rows, columns, channels]: convolutions, pools, padding, cropping and enlargement. Those for
+// sequences are in sequence_layers.h.
 #pragma once
 
 #include <cstdint>
@@ -95,6 +95,33 @@ struct COHORT_EXPORT SeparableConv2DOptions {
 COHORT_EXPORT LayerRef SeparableConv2D(int64_t filters, RowsColumns kernel_size,
                                        const SeparableConv2DOptions& options = {});
 
+struct COHORT_EXPORT Conv2DTransposeOptions {
+  RowsColumns strides = 1;
+  std::string padding = "valid";
+  // How many rows and columns the result has more than the smallest one that fits; below the strides. By default, the
+  // result has rows * strides rows with "same", and (rows - 1) * strides + max(kernel rows, strides) with "valid". If
+  // it is given, the result has (rows - 1) * strides + output_padding + k rows. k is the number of rows of the kernel,
+  // dilation included, with "valid", and k % 2 of it with "same". The same holds for columns.
+  std::optional<RowsColumns> output_padding;
+  RowsColumns dilation_rate = 1;  // 1 if strides are larger than 1
+  ActivationFunction activation;
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer bias_regularizer;
+  std::string name;
+  bool trainable = true;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
+};
+// Computes the transposed convolution, which makes images larger if strides are larger than 1: each element of the
+// input adds its multiple of the kernel to the result, `strides` from the multiple of its neighbour. It is the gradient
+// of a Conv2D with these options by its input. Rows and columns of the input must be known. Weights: kernel [rows,
+// columns, filters, channels], bias [filters]. Throws InvalidArgumentError for an output_padding that does not fit, and
+// for both strides and a dilation_rate above 1.
+COHORT_EXPORT LayerRef Conv2DTranspose(int64_t filters, RowsColumns kernel_size,
+                                       const Conv2DTransposeOptions& options = {});
+
 struct COHORT_EXPORT Pooling2DOptions {
   std::optional<RowsColumns> strides;  // default: the size of the pool
   std::string padding = "valid";
@@ -120,15 +147,20 @@ struct COHORT_EXPORT GlobalPooling2DOptions {
 COHORT_EXPORT LayerRef GlobalAveragePooling2D(const GlobalPooling2DOptions& options = {});
 COHORT_EXPORT LayerRef GlobalMaxPooling2D(const GlobalPooling2DOptions& options = {});
 
-struct COHORT_EXPORT GlobalPooling1DOptions {
-  bool keepdims = false;  // true: the result is [batch, 1, features]
+struct COHORT_EXPORT UpSampling2DOptions {
+  // "nearest": each pixel is repeated. "bilinear": pixels between the centers of input pixels are interpolated
+  // linearly, and those outside of them have the value of the nearest pixel.
+  std::string interpolation = "nearest";
   std::string name;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
-// Computes the mean over the steps. The result is [batch, features], unless keepdims.
-COHORT_EXPORT LayerRef GlobalAveragePooling1D(const GlobalPooling1DOptions& options = {});
+// Multiplies the numbers of rows and columns: [batch, rows, columns, channels] becomes [batch, rows * size.rows,
+// columns * size.columns, channels]. Rows and columns must be known. Throws InvalidArgumentError for another
+// interpolation, and for sizes that are not positive.
+COHORT_EXPORT LayerRef UpSampling2D(RowsColumns size = 2, const UpSampling2DOptions& options = {});
 
-// How many rows and columns to add: 1 (on each side), {2, 3} (2 rows above and below, and 3 columns on the left and on
-// the right), or {{1, 2}, {3, 4}} (1 row above, 2 below, 3 columns on the left, 4 on the right).
+// How many rows and columns to add or to remove: 1 (on each side), {2, 3} (2 rows above and below, and 3 columns on the
+// left and on the right), or {{1, 2}, {3, 4}} (1 row above, 2 below, 3 columns on the left, 4 on the right).
 struct COHORT_EXPORT Borders {
   int64_t top, bottom, left, right;
   Borders(int64_t each) : Borders(each, each) {}
@@ -138,5 +170,8 @@ struct COHORT_EXPORT Borders {
 };
 // Adds zeros around each image. Throws InvalidArgumentError for a negative number.
 COHORT_EXPORT LayerRef ZeroPadding2D(const Borders& padding = 1, const LayerOptions& options = {});
+// Removes rows and columns at the borders of each image. Rows and columns must be known. Throws InvalidArgumentError
+// for a negative number, and if no row or column would be left.
+COHORT_EXPORT LayerRef Cropping2D(const Borders& cropping = 0, const LayerOptions& options = {});
 
 }  // namespace cohort::keras

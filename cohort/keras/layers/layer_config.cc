@@ -11,9 +11,10 @@ namespace {
 const ConfigMakers<LayerRef>& AllLayerMakers() {
   static const ConfigMakers<LayerRef> makers("layer", [] {
     std::vector<LayerMaker> all;
-    for (const auto& some : {CoreLayerMakers, ConvolutionLayerMakers, PoolingLayerMakers, ShapeLayerMakers,
-                             MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers, LookupLayerMakers,
-                             PreprocessingLayerMakers, RecommenderLayerMakers}) {
+    for (const auto& some :
+         {CoreLayerMakers, ConvolutionLayerMakers, TransposedLayerMakers, PoolingLayerMakers, ShapeLayerMakers,
+          ResizingLayerMakers, NoiseLayerMakers, MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers,
+          LookupLayerMakers, PreprocessingLayerMakers, RecommenderLayerMakers}) {
       for (LayerMaker& maker : some()) all.push_back(std::move(maker));
     }
     return all;
@@ -55,6 +56,9 @@ void Read(ConfigReader& reader, const char* name, ActivationFunction& to) {
 void Read(ConfigReader& reader, const char* name, RowsColumns& to) {
   reader.ReadBy(name, [&](const ConfigValue& value) { to = RowsColumnsOf(value); });
 }
+void Read(ConfigReader& reader, const char* name, int64_t& to) {
+  reader.ReadBy(name, [&](const ConfigValue& value) { to = StepsOf(value); });
+}
 
 ConfigValue SerializedLayer(const std::string& class_name, ConfigValue::Object config) {
   const std::vector<LayerMaker> recommenders = RecommenderLayerMakers();
@@ -72,7 +76,9 @@ bool SaysOwnDtype(const std::string& class_name) {
 }
 
 bool FilesSayTrainable(const std::string& class_name) {
-  return class_name != "InputLayer" && class_name != "Discretization";
+  // The constructors of some classes of Keras take no `trainable`.
+  return class_name != "InputLayer" && class_name != "Discretization" && class_name != "SpatialDropout1D" &&
+         class_name != "SpatialDropout2D";
 }
 
 bool TakesList(const std::string& class_name, size_t inputs) {
@@ -84,6 +90,12 @@ RowsColumns RowsColumnsOf(const ConfigValue& value) {
   if (!value.is_list()) return value.AsInt();
   if (value.AsList().size() == 2) return {value.AsList()[0].AsInt(), value.AsList()[1].AsInt()};
   throw InvalidArgumentError(StrCat("[keras/serialization] expected two numbers; got ", value.ToJson()));
+}
+
+int64_t StepsOf(const ConfigValue& value) {
+  if (!value.is_list()) return value.AsInt();
+  if (value.AsList().size() == 1) return value.AsList()[0].AsInt();
+  throw InvalidArgumentError(StrCat("[keras/serialization] expected one number; got ", value.ToJson()));
 }
 
 int64_t ReadSeed(ConfigReader& reader) {

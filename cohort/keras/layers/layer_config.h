@@ -26,8 +26,11 @@ namespace cohort::keras {
 using LayerMaker = std::pair<std::string, std::function<LayerRef(ConfigReader& reader)>>;
 std::vector<LayerMaker> CoreLayerMakers();           // core_layers.cc
 std::vector<LayerMaker> ConvolutionLayerMakers();    // convolution_layers.cc
+std::vector<LayerMaker> TransposedLayerMakers();     // transposed_convolutions.cc
 std::vector<LayerMaker> PoolingLayerMakers();        // pooling_layers.cc
 std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
+std::vector<LayerMaker> ResizingLayerMakers();       // resizing_layers.cc
+std::vector<LayerMaker> NoiseLayerMakers();          // noise_layers.cc
 std::vector<LayerMaker> MergingLayerMakers();        // merging_layers.cc
 std::vector<LayerMaker> LookupLayerMakers();         // lookup_layers.cc
 std::vector<LayerMaker> PreprocessingLayerMakers();  // preprocessing_layers.cc
@@ -52,9 +55,12 @@ void Read(ConfigReader& reader, const char* name, Initializer& to);
 void Read(ConfigReader& reader, const char* name, Regularizer& to);
 void Read(ConfigReader& reader, const char* name, ActivationFunction& to);
 void Read(ConfigReader& reader, const char* name, RowsColumns& to);
-// Reads one number, which is used for rows and columns, or a list of two numbers. Throws InvalidArgumentError for
+void Read(ConfigReader& reader, const char* name, int64_t& to);  // a number of steps
+// Returns one number, which is used for rows and columns, or a list of two numbers. Throws InvalidArgumentError for
 // another value.
 RowsColumns RowsColumnsOf(const ConfigValue& value);
+// Returns one number, which may be in a list. Throws InvalidArgumentError for another value.
+int64_t StepsOf(const ConfigValue& value);
 // Returns the seed, or 0 if the file has none. Also returns 0 if the file has the state of a random generator instead
 // of a seed.
 int64_t ReadSeed(ConfigReader& reader);

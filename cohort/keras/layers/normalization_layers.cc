@@ -1,12 +1,13 @@
-// BatchNormalization and LayerNormalization. In training, batch normalization computes the moments of the batch, over
-// all replicas if it is synchronized, and adds the updates of its moving averages. Otherwise it uses the moving
-// averages.
+// BatchNormalization, LayerNormalization, GroupNormalization and UnitNormalization. In training, batch normalization
+// computes the moments of the batch, over all replicas if it is synchronized, and adds the updates of its moving
+// averages. Otherwise it uses the moving averages.
 #include "cohort/keras/layers/normalization_layers.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
+#include "cohort/keras/layers/unit_length.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -35,7 +36,7 @@ std::vector<WeightSpec> ScaleAndCenter(const Options& options, int64_t channels)
   return weights;
 }
 
-// Returns the options that both layers have, then `more`.
+// Returns the options that all layers with weights have, then `more`.
 template <typename Options>
 ConfigValue::Object NormalizationConfig(const Options& options, ConfigValue::Object more) {
   ConfigValue::Object config = {{"axis", -1},
@@ -219,6 +220,90 @@ class LayerNormalizationLayer final : public Layer {
   const LayerNormalizationOptions options_;
 };
 
+class GroupNormalizationLayer final : public Layer {
+ public:
+  GroupNormalizationLayer(int64_t groups, const GroupNormalizationOptions& options)
+      : Layer("GroupNormalization", options.name, options.trainable), groups_(groups), options_(options) {
+    if (groups > 0 || groups == -1) return;
+    throw InvalidArgumentError(StrCat("[keras/group_normalization] expected groups > 0, or -1; got ", groups));
+  }
+
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
+    const int64_t channels = KnownDim(CheckedInput(inputs), -1);
+    ReshapeDims(inputs[0].shape);
+    if (groups_ > 0 && channels % groups_ != 0) {
+      throw InvalidArgumentError(StrCat("[keras/group_normalization] expected channels that ", groups_,
+                                        " groups divide; got shape ", inputs[0].shape));
+    }
+    return ScaleAndCenter(options_, channels);
+  }
+
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    const std::vector<int64_t> dims = ReshapeDims(inputs[0].shape());
+    const int64_t channels = dims.back(), groups = groups_ == -1 ? channels : groups_, size = channels / groups;
+    int64_t places = 1;
+    for (size_t i = 1; i + 1 < dims.size(); ++i) places *= dims[i];
+    const Output x = ops::Reshape(ops::Cast(inputs[0], DType::kFloat32), {-1, places, groups, size});
+    const Output difference = ops::Sub(x, ops::Mean(x, {1, 3}, true));
+    const Output variance = ops::Mean(ops::Square(difference), {1, 3}, true);
+    Output factor = ops::Rsqrt(ops::Add(variance, options_.epsilon));
+    if (options_.scale) factor = ops::Mul(factor, ops::Reshape(ctx.value("gamma"), {1, 1, groups, size}));
+    Output y = ops::Mul(difference, factor);
+    if (options_.center) y = ops::Add(y, ops::Reshape(ctx.value("beta"), {1, 1, groups, size}));
+    return {ctx.Computed(ops::Reshape(y, dims))};
+  }
+
+  ConfigValue::Object Config() const override { return NormalizationConfig(options_, {{"groups", groups_}}); }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    const auto options = ReadNormalization<GroupNormalizationOptions>(reader);
+    int64_t groups = 32;
+    reader.Read("groups", groups);
+    return GroupNormalization(groups, options);
+  }
+
+ private:
+  const int64_t groups_;
+  const GroupNormalizationOptions options_;
+};
+
+class UnitNormalizationLayer final : public Layer {
+ public:
+  explicit UnitNormalizationLayer(const UnitNormalizationOptions& options)
+      : Layer("UnitNormalization", options.name), axis_(options.axis) {
+    if (axis_.empty()) throw InvalidArgumentError("[keras/unit_normalization] expected an axis; got none");
+  }
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
+    const Shape& shape = OnlyInput(inputs).shape;
+    for (const int64_t axis : axis_) {
+      if (axis < shape.rank() && axis >= -shape.rank()) continue;
+      throw InvalidArgumentError(
+          StrCat("[keras/unit_normalization] expected an input with axis ", axis, "; got shape ", shape));
+    }
+    return {};
+  }
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    return {UnitLength(ctx.Computed(inputs[0]), axis_, 1e-12)};
+  }
+  ConfigValue::Object Config() const override {
+    return {{"axis", axis_.size() == 1 ? ConfigValue(axis_[0]) : ConfigValue::List(axis_.begin(), axis_.end())}};
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    UnitNormalizationOptions options;
+    options.name = ReadName(reader);
+    reader.ReadBy("axis", [&](const ConfigValue& value) {
+      options.axis.clear();
+      if (!value.is_list()) options.axis.push_back(value.AsInt());
+      if (value.is_list()) {
+        for (const ConfigValue& axis : value.AsList()) options.axis.push_back(axis.AsInt());
+      }
+    });
+    return UnitNormalization(options);
+  }
+
+ private:
+  const std::vector<int64_t> axis_;
+};
+
 }  // namespace
 
 LayerRef BatchNormalization(const BatchNormalizationOptions& options) {
@@ -227,10 +312,18 @@ LayerRef BatchNormalization(const BatchNormalizationOptions& options) {
 LayerRef LayerNormalization(const LayerNormalizationOptions& options) {
   return MakeLayer<LayerNormalizationLayer>(options);
 }
+LayerRef GroupNormalization(int64_t groups, const GroupNormalizationOptions& options) {
+  return MakeLayer<GroupNormalizationLayer>(groups, options);
+}
+LayerRef UnitNormalization(const UnitNormalizationOptions& options) {
+  return MakeLayer<UnitNormalizationLayer>(options);
+}
 
 std::vector<LayerMaker> NormalizationLayerMakers() {
   return {{"BatchNormalization", BatchNormalizationLayer::FromConfig},
-          {"LayerNormalization", LayerNormalizationLayer::FromConfig}};
+          {"LayerNormalization", LayerNormalizationLayer::FromConfig},
+          {"GroupNormalization", GroupNormalizationLayer::FromConfig},
+          {"UnitNormalization", UnitNormalizationLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras

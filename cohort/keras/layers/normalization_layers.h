@@ -1,7 +1,9 @@
 // Layers that normalize values to mean 0 and variance 1.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cohort/core/export.h"
 #include "cohort/keras/layers/layer.h"
@@ -45,5 +47,31 @@ struct COHORT_EXPORT LayerNormalizationOptions {
 // no moving averages, and computes the same in training and in inference. Weights, [channels]: gamma (if scale), beta
 // (if center).
 COHORT_EXPORT LayerRef LayerNormalization(const LayerNormalizationOptions& options = {});
+
+struct COHORT_EXPORT GroupNormalizationOptions {
+  double epsilon = 1e-3;
+  bool center = true;
+  bool scale = true;
+  Initializer beta_initializer = "zeros";
+  Initializer gamma_initializer = "ones";
+  Regularizer beta_regularizer;
+  Regularizer gamma_regularizer;
+  std::string name;
+  bool trainable = true;
+};
+// Computes the formula of BatchNormalization for [batch, ..., channels], but mean and variance are those of one example
+// and of one group of channels, over all axes between the batch and the channels. Each of the `groups` groups has
+// channels / groups channels that follow each other. -1 stands for as many groups as channels. It has no moving
+// averages, and computes the same in training and in inference. Weights, [channels]: gamma (if scale), beta (if
+// center). Throws InvalidArgumentError if the groups do not divide the channels.
+COHORT_EXPORT LayerRef GroupNormalization(int64_t groups = 32, const GroupNormalizationOptions& options = {});
+
+struct COHORT_EXPORT UnitNormalizationOptions {
+  std::vector<int64_t> axis = {-1};  // axis 0 is the batch; a negative axis counts from the end
+  std::string name;
+};
+// Divides each vector along the axes by its length, the root of the sum of its squares. The factor is 1e12 at most.
+// Throws InvalidArgumentError for an axis that the input does not have.
+COHORT_EXPORT LayerRef UnitNormalization(const UnitNormalizationOptions& options = {});
 
 }  // namespace cohort::keras

@@ -1,9 +1,11 @@
+// Pools and global pools, of images and of sequences. The pools of sequences [batch, steps, channels] are pools of
+// images [batch, 1, steps, channels] whose windows have one row, so that there are no kernels and ONNX forms for
+// sequences.
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/keras/layers/image_layers.h"
-#include "cohort/keras/layers/image_padding.h"
-#include "cohort/keras/layers/layer_config.h"
-#include "cohort/keras/layers/layer_inputs.h"
+#include "cohort/keras/layers/window_options.h"
 #include "cohort/ops/pooling.h"
 #include "cohort/ops/reduction.h"
 
@@ -12,36 +14,53 @@ namespace {
 
 using PoolOp = Output (*)(Output, const ops::PoolOptions&, const NodeName&);
 
-class Pooling2DLayer final : public Layer {
+// The type of sizes in the options of a pool: RowsColumns for images, int64_t for sequences.
+template <typename Options>
+using PoolSize = typename decltype(Options::strides)::value_type;
+
+template <typename Options>
+class PoolingLayer final : public Layer {
  public:
-  Pooling2DLayer(const char* class_name, PoolOp op, RowsColumns size, const Pooling2DOptions& options)
-      : Layer(class_name, options.name), op_(op), padding_(options.padding) {
-    const RowsColumns strides = options.strides.value_or(size);
-    if (size.rows <= 0 || size.columns <= 0 || strides.rows <= 0 || strides.columns <= 0) {
-      throw InvalidArgumentError(StrCat("[keras/pooling2d] expected a positive size and strides; got ", size.rows,
-                                        " x ", size.columns, " and ", strides.rows, " x ", strides.columns));
+  using Size = PoolSize<Options>;
+  static constexpr bool kSteps = std::is_same_v<Size, int64_t>;
+
+  PoolingLayer(const char* class_name, PoolOp op, Size size, const Options& options)
+      : Layer(class_name, options.name),
+        op_(op),
+        size_(size),
+        strides_(options.strides.value_or(size)),
+        padding_(options.padding) {
+    const RowsColumns window = InImage(size_), strides = InImage(strides_);
+    if (window.rows <= 0 || window.columns <= 0 || strides.rows <= 0 || strides.columns <= 0) {
+      throw InvalidArgumentError(StrCat("[keras/", kSteps ? "pooling1d" : "pooling2d",
+                                        "] expected a positive size and strides; got ", window.rows, " x ",
+                                        window.columns, " and ", strides.rows, " x ", strides.columns));
     }
-    options_ = {{size.rows, size.columns}, {strides.rows, strides.columns}, OpPadding(options.padding)};
+    options_ = {{window.rows, window.columns}, {strides.rows, strides.columns}, OpPadding(options.padding)};
   }
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    CheckInputRank(OnlyInput(inputs), 4, "[batch, rows, columns, channels]");
+    CheckInputRank(OnlyInput(inputs), kSteps ? 3 : 4,
+                   kSteps ? "[batch, steps, channels]" : "[batch, rows, columns, channels]");
     return {};
   }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {op_(ctx.Computed(inputs[0]), options_, class_name())};
+    const Output x = ctx.Computed(inputs[0]);
+    if (!kSteps) return {op_(x, options_, class_name())};
+    return {ops::Squeeze(op_(ops::ExpandDims(x, 1), options_, class_name()), {1})};
   }
   ConfigValue::Object Config() const override {
-    return {{"pool_size", ConfigValue::List(options_.size.begin(), options_.size.end())},
+    return {{"pool_size", SizeInFile(size_)},
             {"padding", padding_},
-            {"strides", ConfigValue::List(options_.strides.begin(), options_.strides.end())},
+            {"strides", SizeInFile(strides_)},
             {"data_format", "channels_last"}};
   }
-  template <LayerRef (*kMake)(RowsColumns, const Pooling2DOptions&)>
+  template <LayerRef (*kMake)(Size, const Options&)>
   static LayerRef FromConfig(ConfigReader& reader) {
-    Pooling2DOptions options = {.name = ReadName(reader)};
-    RowsColumns size = 2;
+    Options options;
+    options.name = ReadName(reader);
+    Size size = 2;
     Read(reader, "pool_size", size);
-    reader.ReadBy("strides", [&](const ConfigValue& value) { options.strides = RowsColumnsOf(value); });
+    reader.ReadBy("strides", [&](const ConfigValue& value) { options.strides = SizeFromFile<Size>(value); });
     reader.Read("padding", options.padding);
     reader.OnlyDefault("data_format", "channels_last");
     return kMake(size, options);
@@ -49,9 +68,12 @@ class Pooling2DLayer final : public Layer {
 
  private:
   const PoolOp op_;
+  const Size size_, strides_;
   const std::string padding_;
   ops::PoolOptions options_;
 };
+using Pooling1DLayer = PoolingLayer<Pooling1DOptions>;
+using Pooling2DLayer = PoolingLayer<Pooling2DOptions>;
 
 // Reduces all axes between the batch and the last one.
 class GlobalPoolingLayer final : public Layer {
@@ -94,6 +116,12 @@ std::string OpPadding(const std::string& padding) {
   throw InvalidArgumentError(StrCat("[keras/layer] expected padding 'valid' or 'same'; got '", padding, "'"));
 }
 
+LayerRef MaxPooling1D(int64_t pool_size, const Pooling1DOptions& options) {
+  return MakeLayer<Pooling1DLayer>("MaxPooling1D", &ops::MaxPool, pool_size, options);
+}
+LayerRef AveragePooling1D(int64_t pool_size, const Pooling1DOptions& options) {
+  return MakeLayer<Pooling1DLayer>("AveragePooling1D", &ops::AvgPool, pool_size, options);
+}
 LayerRef MaxPooling2D(RowsColumns pool_size, const Pooling2DOptions& options) {
   return MakeLayer<Pooling2DLayer>("MaxPooling2D", &ops::MaxPool, pool_size, options);
 }
@@ -109,13 +137,19 @@ LayerRef GlobalMaxPooling2D(const GlobalPooling2DOptions& options) {
 LayerRef GlobalAveragePooling1D(const GlobalPooling1DOptions& options) {
   return MakeLayer<GlobalPoolingLayer>("GlobalAveragePooling1D", kMean, 1, options.keepdims, options.name);
 }
+LayerRef GlobalMaxPooling1D(const GlobalPooling1DOptions& options) {
+  return MakeLayer<GlobalPoolingLayer>("GlobalMaxPooling1D", kMax, 1, options.keepdims, options.name);
+}
 
 std::vector<LayerMaker> PoolingLayerMakers() {
-  return {{"MaxPooling2D", Pooling2DLayer::FromConfig<MaxPooling2D>},
+  return {{"MaxPooling1D", Pooling1DLayer::FromConfig<MaxPooling1D>},
+          {"AveragePooling1D", Pooling1DLayer::FromConfig<AveragePooling1D>},
+          {"MaxPooling2D", Pooling2DLayer::FromConfig<MaxPooling2D>},
           {"AveragePooling2D", Pooling2DLayer::FromConfig<AveragePooling2D>},
           {"GlobalAveragePooling2D", GlobalPoolingLayer::FromConfig<GlobalPooling2DOptions, GlobalAveragePooling2D>},
           {"GlobalMaxPooling2D", GlobalPoolingLayer::FromConfig<GlobalPooling2DOptions, GlobalMaxPooling2D>},
-          {"GlobalAveragePooling1D", GlobalPoolingLayer::FromConfig<GlobalPooling1DOptions, GlobalAveragePooling1D>}};
+          {"GlobalAveragePooling1D", GlobalPoolingLayer::FromConfig<GlobalPooling1DOptions, GlobalAveragePooling1D>},
+          {"GlobalMaxPooling1D", GlobalPoolingLayer::FromConfig<GlobalPooling1DOptions, GlobalMaxPooling1D>}};
 }
 
 }  // namespace cohort::keras

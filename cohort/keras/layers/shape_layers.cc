@@ -1,15 +1,16 @@
-// Layers of core_layers.h and image_layers.h that change shapes.
+// Layers of core_layers.h that change shapes, and RepeatVector. Those that pad, crop and enlarge are in
+// resizing_layers.cc.
 #include <algorithm>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/core_layers.h"
-#include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
+#include "cohort/keras/layers/sequence_layers.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
-#include "cohort/ops/slice.h"
 
 namespace cohort::keras {
 namespace {
@@ -105,42 +106,25 @@ class PermuteLayer final : public Layer {
   const std::vector<int64_t> dims_;
 };
 
-class ZeroPadding2DLayer final : public Layer {
+class RepeatVectorLayer final : public Layer {
  public:
-  ZeroPadding2DLayer(const Borders& padding, const LayerOptions& options)
-      : Layer("ZeroPadding2D", options.name), padding_(padding) {
-    if (padding.top >= 0 && padding.bottom >= 0 && padding.left >= 0 && padding.right >= 0) return;
-    throw InvalidArgumentError(StrCat("[keras/zero_padding2d] expected a padding of at least 0; got ", padding.top,
-                                      ", ", padding.bottom, ", ", padding.left, ", ", padding.right));
+  RepeatVectorLayer(int64_t n, const LayerOptions& options) : Layer("RepeatVector", options.name), n_(n) {
+    if (n <= 0) throw InvalidArgumentError(StrCat("[keras/repeat_vector] expected n > 0; got ", n));
   }
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    CheckInputRank(OnlyInput(inputs), 4, "[batch, rows, columns, channels]");
+    CheckInputRank(OnlyInput(inputs), 2, "[batch, features]");
     return {};
   }
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
-    return {ops::Pad(inputs[0], {{0, 0}, {padding_.top, padding_.bottom}, {padding_.left, padding_.right}, {0, 0}})};
+    return {ops::Tile(ops::ExpandDims(inputs[0], 1), {1, n_, 1})};
   }
-  ConfigValue::Object Config() const override {
-    return {{"padding", ConfigValue::List{ConfigValue::List{padding_.top, padding_.bottom},
-                                          ConfigValue::List{padding_.left, padding_.right}}},
-            {"data_format", "channels_last"}};
-  }
+  ConfigValue::Object Config() const override { return {{"n", n_}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
-    Borders padding = 1;
-    reader.ReadBy("padding", [&](const ConfigValue& value) {
-      if (!value.is_list() || value.AsList().size() != 2) {
-        padding = value.AsInt();
-        return;
-      }
-      const RowsColumns rows = RowsColumnsOf(value.AsList()[0]), columns = RowsColumnsOf(value.AsList()[1]);
-      padding = Borders(std::pair(rows.rows, rows.columns), std::pair(columns.rows, columns.columns));
-    });
-    reader.OnlyDefault("data_format", "channels_last");
-    return ZeroPadding2D(padding, {.name = ReadName(reader)});
+    return RepeatVector(reader.Required("n").AsInt(), {.name = ReadName(reader)});
   }
 
  private:
-  const Borders padding_;
+  const int64_t n_;
 };
 
 }  // namespace
@@ -154,15 +138,15 @@ LayerRef Reshape(const std::vector<int64_t>& target, const LayerOptions& options
 LayerRef Permute(const std::vector<int64_t>& dims, const LayerOptions& options) {
   return MakeLayer<PermuteLayer>(dims, options).WithInputShape(options.input_shape);
 }
-LayerRef ZeroPadding2D(const Borders& padding, const LayerOptions& options) {
-  return MakeLayer<ZeroPadding2DLayer>(padding, options).WithInputShape(options.input_shape);
+LayerRef RepeatVector(int64_t n, const LayerOptions& options) {
+  return MakeLayer<RepeatVectorLayer>(n, options).WithInputShape(options.input_shape);
 }
 
 std::vector<LayerMaker> ShapeLayerMakers() {
   return {{"Flatten", FlattenLayer::FromConfig},
           {"Reshape", ReshapeLayer::FromConfig},
           {"Permute", PermuteLayer::FromConfig},
-          {"ZeroPadding2D", ZeroPadding2DLayer::FromConfig}};
+          {"RepeatVector", RepeatVectorLayer::FromConfig}};
 }
 
 }  // namespace cohort::keras
