@@ -11,6 +11,7 @@
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/layers/sequence_layers.h"
 #include "cohort/keras/testing/array_ops_layer.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/array.h"
@@ -86,6 +87,30 @@ TEST_F(OnnxExportTest, ImagesAreTurnedBackForWhoNeedsOurOrder) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), "Transpose"), 2);
 }
 
+TEST_F(OnnxExportTest, TransposedConvolutions) {
+  Sequential model({Input(Shape{3, 4, 2}), Conv2DTranspose(4, 3, {.strides = 2, .padding = "same", .name = "same"}),
+                    Conv2DTranspose(2, {2, 3}, {.strides = {3, 2}, .output_padding = RowsColumns(2, 0)})});
+  const onnx::ModelProto proto = Exported(model);
+  EXPECT_THAT(Ops(proto), ElementsAre("Transpose", "ConvTranspose", "ConvTranspose", "Transpose", "Identity"));
+  const onnx::NodeProto &same = proto.graph().node(1), &valid = proto.graph().node(2);
+  EXPECT_EQ(same.input_size(), 3);  // the bias is part of it
+  EXPECT_THAT(Ints(same, "pads"), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(Ints(same, "output_padding"), ElementsAre(0, 0));
+  EXPECT_THAT(Ints(valid, "pads"), ElementsAre());
+  EXPECT_THAT(Ints(valid, "output_padding"), ElementsAre(2, 0));
+  const onnx::TensorProto kernel = Weight(proto, "same/kernel/onnx");
+  EXPECT_THAT(std::vector<int64_t>(kernel.dims().begin(), kernel.dims().end()), ElementsAre(2, 4, 3, 3));
+}
+
+TEST_F(OnnxExportTest, SequencesAreImagesOfOneRow) {
+  Sequential model({Input(Shape{8, 2}), Conv1D(4, 3, {.activation = "relu", .name = "c"}), GlobalMaxPooling1D()});
+  const onnx::ModelProto proto = Exported(model);
+  EXPECT_THAT(Ops(proto),
+              ElementsAre("Unsqueeze", "Transpose", "Conv", "Relu", "Transpose", "Squeeze", "ReduceMax", "Identity"));
+  const onnx::TensorProto kernel = Weight(proto, "c/kernel/shaped/onnx");
+  EXPECT_THAT(std::vector<int64_t>(kernel.dims().begin(), kernel.dims().end()), ElementsAre(4, 2, 1, 3));
+}
+
 TEST_F(OnnxExportTest, KernelsAreTurned) {
   Sequential model({Input(Shape{3, 3, 2}), Conv2D(3, {1, 2}, {.use_bias = false, .name = "c"}),
                     DepthwiseConv2D({2, 1}, {.depth_multiplier = 2, .name = "d"})});
@@ -126,7 +151,8 @@ TEST_F(OnnxExportTest, HoldsNoConstantThatNothingReads) {
                      BatchNormalization(), GlobalAveragePooling2D(), Dense(2)});
   Sequential arrays({Input(Shape{4, 6}), MakeLayer<ArrayOps>()});
   Sequential lookups({Input(Shape{6}, {.dtype = DType::kInt32}), Embedding(12, 4), Flatten(), Dense(2)});
-  for (Model* model : std::vector<Model*>{&images, &arrays, &lookups}) {
+  Sequential steps({Input(Shape{6, 4}), Conv1D(4, 2), GroupNormalization(2), Conv1DTranspose(2, 3), Flatten()});
+  for (Model* model : std::vector<Model*>{&images, &arrays, &lookups, &steps}) {
     const onnx::ModelProto proto = Exported(*model);
     std::set<std::string> read;
     for (const onnx::NodeProto& node : proto.graph().node()) read.insert(node.input().begin(), node.input().end());

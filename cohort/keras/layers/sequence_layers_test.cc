@@ -176,9 +176,8 @@ TEST(SequenceLayersTest, RepeatVector) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([] { ShapeAfter(RepeatVector(2), Shape{2, 2}); }), HasSubstr("rank 2"));
 }
 
-// Options that are not the defaults come back from a file.
-TEST(SequenceLayersTest, FilesKeepTheOptions) {
-  const testing::TempFolder folder;
+// Returns a model with all layers of this file and of noise_layers.h, and with options that are not the defaults.
+Model EveryLayer(const ModelOptions& options) {
   const LayerTensor x = Input(Shape{4, 6, 2});
   const LayerTensor large = Conv2DTranspose(4, {3, 2},
                                             {.strides = {2, 3},
@@ -201,7 +200,12 @@ TEST(SequenceLayersTest, FilesKeepTheOptions) {
   const LayerTensor noisy = AlphaDropout(0.1, {.seed = 5})(GaussianDropout(0.2)(GaussianNoise(0.3)(pooled)));
   const LayerTensor most = GlobalMaxPooling1D()(SpatialDropout1D(0.25)(noisy));
   const LayerTensor dots = Dot({2, 1}, {.normalize = true})({RepeatVector(2)(most), most});
-  const Model model({x}, {dots, GlobalMaxPooling1D({.keepdims = true})(noisy)}, {.seed = 3});
+  return Model({x}, {dots, GlobalMaxPooling1D({.keepdims = true})(noisy)}, options);
+}
+
+TEST(SequenceLayersTest, FilesKeepTheOptions) {
+  const testing::TempFolder folder;
+  const Model model = EveryLayer({.seed = 3});
   model.Save(folder / "a.keras");
   const Model loaded = LoadModel(folder / "a.keras");
   loaded.Save(folder / "b.keras");
@@ -210,6 +214,27 @@ TEST(SequenceLayersTest, FilesKeepTheOptions) {
   const ModelData data({Counting(Shape{2, 4, 6, 2}, -1, 0.03f)}, std::vector<Tensor>{});
   const std::vector<Tensor> mine = Model(model).PredictAll(data), theirs = Model(loaded).PredictAll(data);
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(mine[i].ToVector<float>(), theirs[i].ToVector<float>());
+}
+
+TEST(SequenceLayersTest, TrainsInBothPrecisions) {
+  for (const char* policy : {"float32", "mixed_bfloat16"}) {
+    Model model = EveryLayer({.dtype_policy = policy, .seed = 3});
+    model.Compile({.optimizer = SGD({.learning_rate = 0.1}), .loss = "mse"});
+    const ModelData data({Counting(Shape{2, 4, 6, 2}, -1, 0.03f)},
+                         {Counting(Shape{2, 2}, 1, 0.25f), Counting(Shape{2, 1, 3}, -1, 0.5f)});
+    const std::vector<Tensor> before = model.GetWeights();
+    const double first = model.TrainOnBatch(data)[0].second;
+    double last = first;
+    for (int step = 0; step < 20; ++step) {
+      model.ResetMetrics();
+      last = model.TrainOnBatch(data)[0].second;
+    }
+    EXPECT_LT(last, 0.8 * first) << policy;
+    const std::vector<Tensor> after = model.GetWeights();
+    for (size_t i = 0; i < after.size(); ++i) {
+      EXPECT_NE(after[i].ToVector<float>(), before[i].ToVector<float>()) << policy << " " << model.WeightNames()[i];
+    }
+  }
 }
 
 }  // namespace
