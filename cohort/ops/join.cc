@@ -1,6 +1,8 @@
 #include "cohort/ops/join.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -212,8 +214,30 @@ Output ConcatAlong(Graph& graph, const std::vector<Output>& values, Output axis)
   return graph.Op("ConcatV2").Inputs(values).Input(axis).Finish1();
 }
 
+// Returns [multiple 0, dimension 0, multiple 1, dimension 1, ...] of a Tile if the graph knows them. One dimension may
+// be unknown (-1).
+std::optional<std::vector<int64_t>> InterleavedDims(const Node& tile) {
+  const Shape& in = tile.input(0).shape();
+  const Node& multiples = *tile.input(1).node;
+  if (!in.has_rank() || multiples.op_name() != "Const") return std::nullopt;
+  const std::vector<int64_t> times = IntegerValues(multiples.attr<Tensor>("value"));
+  std::vector<int64_t> dims;
+  for (int i = 0; i < in.rank(); ++i) dims.insert(dims.end(), {times[static_cast<size_t>(i)], in.dim(i)});
+  const auto unknown = std::count(dims.begin(), dims.end(), -1), none = std::count(dims.begin(), dims.end(), 0);
+  // Without elements, an unknown dimension does not follow from the number of elements.
+  if (unknown > 1 || (unknown == 1 && none > 0)) return std::nullopt;
+  return dims;
+}
+
 void TileGradient(GradientContext& c) {
   // [a*m, b*n] -> [m, a, n, b], summed over the multiples.
+  if (const auto dims = InterleavedDims(c.node())) {
+    // The step of a GPU can be recorded, because no shape has to come to the host.
+    std::vector<int64_t> axes;
+    for (size_t i = 0; i < dims->size(); i += 2) axes.push_back(static_cast<int64_t>(i));
+    c.SetInput(0, Sum(Reshape(c.grad(), *dims), axes));
+    return;
+  }
   Graph& graph = c.graph();
   const Output shape = ShapeOf(c.input(0));
   const Output multiples = Cast(c.input(1), DType::kInt32);

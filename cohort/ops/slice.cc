@@ -1,6 +1,9 @@
 #include "cohort/ops/slice.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -137,19 +140,36 @@ std::vector<Shape> PadShape(ShapeContext& c) {
   return {PaddedShape(in, *paddings)};
 }
 
-// The gradient of a slice is the incoming one with zeros around it.
-void SliceGradient(GradientContext& c) {
-  const Shape& in = c.input(0).shape();
-  const Node& begin = *c.input(1).node;
-  const Output g = c.grad();
-  if (in.IsFullyDefined() && g.shape().IsFullyDefined() && begin.op_name() == "Const") {
-    const std::vector<int64_t> from = IntegerValues(begin.attr<Tensor>("value"));
-    std::vector<std::pair<int64_t, int64_t>> paddings;
-    for (int i = 0; i < in.rank(); ++i) {
-      const int64_t before = from[static_cast<size_t>(i)];
-      paddings.emplace_back(before, in.dim(i) - before - g.shape().dim(i));
+// Returns how many elements a slice leaves out at both ends of each dimension, if the graph knows it. A dimension that
+// is taken as a whole may be unknown.
+std::optional<std::vector<std::pair<int64_t, int64_t>>> LeftOut(const Node& slice) {
+  const Shape &in = slice.input(0).shape(), &out = slice.output_shape(0);
+  const Node &begin = *slice.input(1).node, &size = *slice.input(2).node;
+  if (!in.has_rank() || !out.has_rank() || begin.op_name() != "Const" || size.op_name() != "Const") {
+    return std::nullopt;
+  }
+  const std::vector<int64_t> from = IntegerValues(begin.attr<Tensor>("value"));
+  const std::vector<int64_t> sizes = IntegerValues(size.attr<Tensor>("value"));
+  std::vector<std::pair<int64_t, int64_t>> ends;
+  for (int i = 0; i < in.rank(); ++i) {
+    const int64_t before = from[static_cast<size_t>(i)];
+    if (before == 0 && sizes[static_cast<size_t>(i)] == -1) {
+      ends.emplace_back(0, 0);
+    } else if (in.dim(i) >= 0 && out.dim(i) >= 0) {
+      ends.emplace_back(before, in.dim(i) - before - out.dim(i));
+    } else {
+      return std::nullopt;
     }
-    c.SetInput(0, Pad(g, paddings));
+  }
+  return ends;
+}
+
+// The gradient of a slice is the incoming one with zeros around it. If their numbers are known, the step of a GPU can
+// be recorded, because nothing has to come to the host.
+void SliceGradient(GradientContext& c) {
+  const Output g = c.grad();
+  if (const auto ends = LeftOut(c.node())) {
+    c.SetInput(0, Pad(g, *ends));
     return;
   }
   Graph& graph = c.graph();
@@ -193,9 +213,31 @@ void StridedSliceGradGradient(GradientContext& c) {
                     .Finish1());
 }
 
+// Begin and size of the slice that a padding surrounds.
+struct InnerSlice {
+  std::vector<int64_t> begin, size;
+};
+
+// Returns the slice if the graph knows it. A dimension to which nothing is added behind may be unknown.
+std::optional<InnerSlice> InnerSliceOf(const Node& pad) {
+  const Shape& in = pad.input(0).shape();
+  const Node& paddings = *pad.input(1).node;
+  if (!in.has_rank() || paddings.op_name() != "Const") return std::nullopt;
+  const std::vector<int64_t> pairs = IntegerValues(paddings.attr<Tensor>("value"));
+  InnerSlice slice;
+  for (int i = 0; i < in.rank(); ++i) {
+    const auto at = static_cast<size_t>(2 * i);
+    slice.begin.push_back(pairs[at]);
+    slice.size.push_back(pairs[at + 1] == 0 ? -1 : in.dim(i));
+    if (pairs[at + 1] != 0 && in.dim(i) < 0) return std::nullopt;
+  }
+  return slice;
+}
+
 // What flows to the elements that were not padded.
 Output InnerGradient(GradientContext& c) {
   Graph& graph = c.graph();
+  if (const auto slice = InnerSliceOf(c.node())) return Slice(c.grad(), slice->begin, slice->size);
   const Output column = graph.Op("Pack").Inputs({Rank(c.input(0)), Const(graph, 1)}).Finish1();
   const Output begin = Cast(Reshape(Slice(c.input(1), IntVector(graph, {0, 0}), column), {-1}), DType::kInt32);
   return Slice(c.grad(), begin, ShapeOf(c.input(0)));
