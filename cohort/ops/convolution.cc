@@ -50,7 +50,7 @@ std::vector<Shape> ForwardShape(ShapeContext& c, bool depthwise) {
 Shape SizesShape(ShapeContext& c, int sizes) { return Shape::UnknownDims(4).MergedWith(c.input_as_shape(sizes)); }
 
 Shape InputGradShape(ShapeContext& c, bool depthwise) {
-  const Shape input = SizesShape(c, 0);
+  const Shape input = depthwise ? SizesShape(c, 0) : ops::ImagesOfSizes(c.input_as_shape(0), c.input(1), c.input(2));
   ops::ConvolvedShape(ops::ConvolutionWindow(c), input, c.input(1), depthwise).MergedWith(c.input(2));
   return input;
 }
@@ -82,7 +82,8 @@ OpDef InputGradDef(const Family& f) {
         c.SetInput(1, FilterGradOf(c, f, c.grad(), c.input(1), c.input(2)));
         c.SetInput(2, ForwardOf(c, f, c.grad(), c.input(1)));
       })
-      .Doc(std::string("Gradient of ") + f.forward + " by its input, whose shape is input_sizes.");
+      .Doc(std::string("Gradient of ") + f.forward + " by its input, whose shape is input_sizes" +
+           (f.depthwise ? "." : ", or whose rows and columns."));
 }
 
 OpDef FilterGradDef(const Family& f) {

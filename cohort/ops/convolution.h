@@ -28,11 +28,11 @@ struct COHORT_EXPORT ConvolutionOptions {
 COHORT_EXPORT Output Conv2D(Output input, Output filter, const ConvolutionOptions& options = {},
                             const NodeName& name = "Conv2D");
 // Returns the gradient of Conv2D by its input: the sum of filters that are scaled by the elements of `out_backprop`, of
-// shape `input_sizes` [batch, rows, columns, in]. This is a transposed convolution, TensorFlow's
-// tf.nn.conv2d_transpose. `filter` and `options` are those of the Conv2D: filter is [rows, columns, in / groups, out],
-// and out_backprop has the shape that Conv2D returns for an input of shape input_sizes. filter and out_backprop are
-// float32 or bfloat16, and so is the result. The function has a gradient by both. Throws InvalidArgumentError for
-// shapes that do not fit.
+// shape `input_sizes` [batch, rows, columns, in]. If input_sizes is [rows, columns], the batch is that of out_backprop,
+// and `in` is that of the filter, in one group. This is a transposed convolution, TensorFlow's tf.nn.conv2d_transpose.
+// `filter` and `options` are those of the Conv2D: filter is [rows, columns, in / groups, out], and out_backprop has the
+// shape that Conv2D returns for an input of shape input_sizes. filter and out_backprop are float32 or bfloat16, and so
+// is the result. The function has a gradient by both. Throws InvalidArgumentError for shapes that do not fit.
 COHORT_EXPORT Output Conv2DBackpropInput(const IntList& input_sizes, Output filter, Output out_backprop,
                                          const ConvolutionOptions& options = {},
                                          const NodeName& name = "Conv2DBackpropInput");

@@ -116,6 +116,13 @@ Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& 
   return shape;
 }
 
+Shape ImagesOfSizes(const Shape& sizes, const Shape& filter, const Shape& gradient) {
+  if (!sizes.has_rank() || sizes.rank() != 2) return Shape::UnknownDims(4).MergedWith(sizes);
+  CheckRank4(filter, "a filter [rows, columns, in, out]");
+  CheckRank4(gradient, "a gradient [batch, rows, columns, channels]");
+  return {DimOrUnknown(gradient, 0), sizes.dim(0), sizes.dim(1), DimOrUnknown(filter, 2)};
+}
+
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input) {
   CheckRank4(input, "an input [batch, rows, columns, channels]");
   Shape shape{DimOrUnknown(input, 0), -1, -1, DimOrUnknown(input, 3)};

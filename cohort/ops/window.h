@@ -82,6 +82,10 @@ WindowExtent PlaceWindow(const WindowAttrs& attrs, int axis, int64_t length, int
 // do not fit.
 Shape ConvolvedShape(const WindowAttrs& attrs, const Shape& input, const Shape& filter, bool depthwise);
 Shape PooledShape(const WindowAttrs& attrs, const Shape& input);
+// Returns the shape of the result of Conv2DBackpropInput. `sizes` is what the op's first input says: the shape itself,
+// or [rows, columns]. In the second case the batch is that of `gradient`, and the channels are those of `filter`.
+// Unknown dimensions are -1.
+Shape ImagesOfSizes(const Shape& sizes, const Shape& filter, const Shape& gradient);
 
 // Adds a node of `op` and returns its output. The node gets the window attributes of the
 // differentiated node, except those that `op` does not have.

@@ -91,6 +91,15 @@ void AddConvolutionCases(std::vector<OpCase>& cases) {
   };
   for (const Convolution& c : full) AddConvolution(cases, "Conv2D", c);
   AddBfloat16(cases, "Conv2D", full[1]);
+  const auto transposed = [](Graph&, const Outputs& in) {
+    return Outputs{ops::Conv2DBackpropInput(in[0], in[1], in[2], {.strides = {2, 3}, .padding = "SAME"})};
+  };
+  cases.push_back(Checked({"Conv2DBackpropInput",
+                           "rows_and_columns",
+                           {Tensor::Vector<int32_t>({6, 7}), Floats({3, 3, 2, 3}), Floats({2, 3, 3, 3}, -1, 1, 3)},
+                           transposed,
+                           {1, 2}},
+                          0.25, 1e-4));
   const Convolution depthwise[] = {
       {"valid", {2, 5, 4, 3}, {3, 2, 3, 1}, {2, 3, 3, 3}, {}},
       {"same", {1, 5, 4, 16}, {3, 3, 16, 1}, {1, 5, 4, 16}, {.padding = "SAME"}},

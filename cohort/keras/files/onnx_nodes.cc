@@ -9,15 +9,6 @@
 #include "cohort/keras/files/onnx_rules.h"
 
 namespace cohort::keras {
-namespace {
-
-// Returns false for an input that no rule reads: ONNX computes the size of a transposed convolution from its
-// attributes.
-bool IsRead(const Node& node, const Output& input) {
-  return node.op_name() != "Conv2DBackpropInput" || !(input == node.input(0));
-}
-
-}  // namespace
 
 int OnnxTranslation::Uses(const Output& output) const {
   const auto found = uses_.find(Key(output));
@@ -101,7 +92,6 @@ void OnnxTranslation::Add(const std::vector<Output>& outputs) {
     if (node->num_outputs() == 1) constant = ConstantValue(node->output(0));
     if (constant) continue;
     for (const Output& input : node->inputs()) {
-      if (!IsRead(*node, input)) continue;
       ++uses_[Key(input)];
       open.push_back(input.node);
     }

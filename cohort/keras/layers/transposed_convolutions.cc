@@ -1,12 +1,9 @@
 // Conv1DTranspose and Conv2DTranspose. The op is the gradient of a convolution by its input, which has the size of the
 // layer's result. The layer computes this size as Keras does.
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "cohort/keras/layers/window_options.h"
-#include "cohort/ops/join.h"
-#include "cohort/ops/slice.h"
 
 namespace cohort::keras {
 namespace {
@@ -65,10 +62,8 @@ class TransposedLayer final : public Layer {
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     const Output images = ImageOf<Options>(ctx.Computed(inputs[0]));
-    const std::vector<int64_t> example = {ResultSize(images, 0), ResultSize(images, 1), filters_};
-    const Output batch = ops::StridedSlice(ops::ShapeOf(images), {0}, {1}, {1});
-    const Output sizes = ops::Concat({batch, ops::IntVector(ctx.graph(), example)}, 0);
     const Output kernel = ImageKernelOf<Options>(ctx.weight("kernel"));
+    const ops::IntList sizes = {ResultSize(images, 0), ResultSize(images, 1)};
     return {Finished(ctx, options_, ops::Conv2DBackpropInput(sizes, kernel, images, window_))};
   }
 

@@ -111,6 +111,30 @@ TEST(RecordedFitTest, HasTheBitsOfLaunchedSteps) {
   }
 }
 
+// Their gradients know all sizes but that of the batch, so that nothing has to come to the host.
+TEST(RecordedFitTest, RecordsLayersThatPadCropAndEnlarge) {
+  RegisterAll();
+  config::EnableStepRecording(true);
+  const cuda::DriverCounts& counts = cuda::RegisterGpusForTests().counts;
+  cuda::CudaBackend& backend = cuda::CudaBackend::Get();
+  const bool took = backend.takes_unplaced_nodes();
+  backend.set_takes_unplaced_nodes(true);
+  SessionConfig session;
+  session.device_count[backend.type()] = 1;
+  Sequential model(
+      {Input(Shape{3, 4, 2}), ZeroPadding2D({{1, 2}, {0, 1}}), Conv2DTranspose(4, 3, {.strides = 2}),
+       Cropping2D({{1, 2}, {0, 3}}), UpSampling2D({2, 1}), UpSampling2D({1, 2}, {.interpolation = "bilinear"}),
+       Conv2D(2, 3, {.strides = 3}), Flatten(), RepeatVector(3), Conv1D(3, 2), GlobalMaxPooling1D()},
+      {.seed = 5, .session = session});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = Counting(Shape{kExamples, 3, 4, 2}, -1.0f, 0.002f), y = Counting(Shape{kExamples, 3}, 0, 0.01f);
+  model.Fit(x, y, {.batch_size = kRows, .epochs = 2, .verbose = 0});
+  const int64_t graphs = counts.graph_launches();
+  model.Fit(x, y, {.batch_size = kRows, .epochs = kEpochs, .verbose = 0});
+  EXPECT_GE(counts.graph_launches() - graphs, kEpochs * kBatches);
+  backend.set_takes_unplaced_nodes(took);
+}
+
 // Ends the training after its fourth batch, when the fifth one is ready.
 class EndsEarly : public InputIsAhead {
  public:

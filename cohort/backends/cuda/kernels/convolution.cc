@@ -313,7 +313,8 @@ class InputGradientKernel final : public ConvolutionBase {
     const CudaCall call(ctx);
     const Tensor& filter = ctx.input(1);
     const Tensor& gradient = ctx.input(2);
-    const Shape input(ops::IntegerValues(ctx.input(0)));
+    const Shape sizes(ops::IntegerValues(ctx.input(0)));
+    const Shape input = depthwise ? sizes : ops::ImagesOfSizes(sizes, filter.shape(), gradient.shape());
     const Convolution c = SizesFor(input, filter.shape(), &gradient.shape());
     Tensor& output = ctx.AllocateOutput(0, input);
     if (output.num_elements() == 0) return;
