@@ -158,8 +158,8 @@ struct COHORT_EXPORT DotOptions {
 };
 // Computes the dot products of the vectors along an axis of the first of two inputs with those of the second, for each
 // example. [batch, a..., k, b...] and [batch, c..., k, d...] become [batch, a..., b..., c..., d...], or [batch, 1] if
-// there is no other axis. Throws InvalidArgumentError if the axes are the batch, are not there, or have different
-// sizes.
+// there is no other axis. All dimensions but the batch must be known. Throws InvalidArgumentError if the axes are the
+// batch, are not there, or have different sizes.
 COHORT_EXPORT LayerRef Dot(const DotAxes& axes, const DotOptions& options = {});
 
 }  // namespace cohort::keras

@@ -62,8 +62,8 @@ struct COHORT_EXPORT GroupNormalizationOptions {
 // Computes the formula of BatchNormalization for [batch, ..., channels], but mean and variance are those of one example
 // and of one group of channels, over all axes between the batch and the channels. Each of the `groups` groups has
 // channels / groups channels that follow each other. -1 stands for as many groups as channels. It has no moving
-// averages, and computes the same in training and in inference. Weights, [channels]: gamma (if scale), beta (if
-// center). Throws InvalidArgumentError if the groups do not divide the channels.
+// averages, and computes the same in training and in inference. All dimensions but the batch must be known. Weights,
+// [channels]: gamma (if scale), beta (if center). Throws InvalidArgumentError if the groups do not divide the channels.
 COHORT_EXPORT LayerRef GroupNormalization(int64_t groups = 32, const GroupNormalizationOptions& options = {});
 
 struct COHORT_EXPORT UnitNormalizationOptions {
