@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/convolution_call.h"
+#include "cohort/backends/cpu/kernels/onednn.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
@@ -144,8 +145,10 @@ std::vector<Tensor> ValuesAndGradients(const std::function<Output(Output, Output
   return Interpreter(2).Run(results);
 }
 
-// Without AVX-512 the kernels compute in float32.
-TEST(Bfloat16ImagesTest, AreComputedInFloat32AndRoundedOnce) {
+// Without AVX-512 the kernels compute in float32 and round once. With AVX-512 oneDNN computes in bfloat16. On some
+// processors it then rounds the gradient of a mean pool once for each of the windows that overlap, which are two here.
+TEST(Bfloat16ImagesTest, AreAsFloat32ButForTheirRounding) {
+  const float roundings = cpu::HasIsa(dnnl::cpu_isa::avx512_core) ? 2 : 1;
   const auto normalized = [](Output x, Output) {
     const auto channels = [&](float value) { return ops::Const(x.graph(), std::vector<float>(3, value)); };
     return ops::FusedBatchNorm(x, channels(2), channels(1), channels(0), channels(1), {.epsilon = 0.1f}).y;
@@ -173,7 +176,8 @@ TEST(Bfloat16ImagesTest, AreComputedInFloat32AndRoundedOnce) {
     for (size_t k = 0; k < wide.size(); ++k) {
       for (int64_t n = 0; n < wide[k].num_elements(); ++n) {
         const float expected = wide[k].data<float>()[n];
-        ASSERT_NEAR(narrow[k].data<float>()[n], expected, std::abs(expected) / 256 + 1e-6) << i << " " << k << " " << n;
+        ASSERT_NEAR(narrow[k].data<float>()[n], expected, roundings * std::abs(expected) / 256 + 1e-6)
+            << i << " " << k << " " << n;
       }
     }
   }
