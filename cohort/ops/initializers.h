@@ -70,4 +70,9 @@ COHORT_EXPORT ops::Initializer HeUniform(int64_t seed = 0);
 COHORT_EXPORT ops::Initializer LecunNormal(int64_t seed = 0);
 COHORT_EXPORT ops::Initializer LecunUniform(int64_t seed = 0);
 
+// Draws a random matrix with orthogonal columns of length `gain`, or with such rows if it has fewer rows than columns.
+// All such matrices are equally likely. A shape of a higher rank is that of the matrix [product of the first
+// dimensions, last dimension]. Throws InvalidArgumentError for a rank below 2.
+COHORT_EXPORT ops::Initializer Orthogonal(double gain = 1.0, int64_t seed = 0);
+
 }  // namespace cohort::initializers

@@ -204,6 +204,102 @@ ModelPtr Merging() {
                                  std::vector<LayerTensor>{Dense(3, {.name = "end"})(joined)});
 }
 
+// Recurrent layers that begin with the last states of others.
+ModelPtr RecurrentStates() {
+  const LayerTensor x = Input(Shape{5, 4}, {.name = "x"});
+  const auto encoded = LSTM(3, {.return_sequences = true, .return_state = true, .name = "encoder"}).Apply({x});
+  const LayerTensor sequence = encoded[0], h = encoded[1], c = encoded[2];
+  const auto gated = GRU(3, {.return_sequences = true, .return_state = true, .name = "gated"}).Apply({sequence, h});
+  const LayerTensor decoded = LSTM(3, {.name = "decoder"})({gated[0], gated[1], c});
+  const BidirectionalOptions directions = {.merge_mode = std::nullopt, .name = "directions"};
+  const auto both = Bidirectional(SimpleRNN(3, {.name = "both"}), directions).Apply({sequence, h, gated[1]});
+  return std::make_unique<Model>(
+      std::vector<LayerTensor>{x},
+      std::vector<LayerTensor>{Dense(3, {.name = "end"})(Concatenate()({decoded, both[0], both[1]}))});
+}
+
+ModelPtr AttentionModel() {
+  const LayerTensor x = Input(Shape{5, 4}, {.name = "x"}), y = Input(Shape{3, 6}, {.name = "y"});
+  const LayerTensor z = Dense(4, {.activation = "tanh", .name = "z"})(y);
+  const LayerTensor own = MultiHeadAttention(2, 3, {.value_dim = 5, .use_causal_mask = true, .name = "own"})({x, x});
+  const MultiHeadAttentionOptions options = {
+      .use_bias = false, .output_shape = 6, .kernel_regularizer = regularizers::L2(0.01), .name = "other"};
+  const LayerTensor other = MultiHeadAttention(3, 2, options)({Dense(4, {.name = "sum"})(own), z, y});
+  return std::make_unique<Model>(std::vector<LayerTensor>{x, y},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "end"})(Flatten()(other))});
+}
+
+ModelPtr MergedDirections() {
+  const LayerRef back = GRU(4, {.return_sequences = true, .go_backwards = true, .name = "e"});
+  return Numbers(
+      {Input(Shape{5, 4}), Bidirectional(SimpleRNN(4, {.return_sequences = true, .name = "c"}), {.merge_mode = "mul"}),
+       Bidirectional(LSTM(4, {.return_sequences = true, .name = "d"}), {.merge_mode = "ave", .backward_layer = back})});
+}
+
+ModelPtr ModelInEachStep() {
+  const Sequential step({Input(Shape{4}), Dense(5, {.activation = "tanh"}), Dense(3)}, {.name = "step"});
+  return Numbers({Input(Shape{3, 4}), TimeDistributed(step.AsLayer())});
+}
+
+ModelPtr MixedRecurrent() {
+  const std::vector<SequentialItem> items = {
+      Input(Shape{4, 3}), Bidirectional(LSTM(4, {.return_sequences = true, .name = "a"})), GRU(4), Dense(3)};
+  return std::make_unique<Sequential>(items, ModelOptions{.dtype_policy = "mixed_bfloat16"});
+}
+
+std::map<std::string, std::function<ModelPtr()>> SequenceModels() {
+  return {
+      {"lstm",
+       [] {
+         return Numbers({Input(Shape{5, 4}),
+                         LSTM(6, {.recurrent_regularizer = regularizers::L2(0.01), .return_sequences = true}),
+                         LSTM(5, {.activation = "softsign",
+                                  .recurrent_activation = "hard_sigmoid",
+                                  .unit_forget_bias = false,
+                                  .return_sequences = true,
+                                  .go_backwards = true})});
+       }},
+      {"gru",
+       [] {
+         return Numbers({Input(Shape{5, 4}), GRU(6, {.return_sequences = true, .go_backwards = true}),
+                         GRU(5, {.return_sequences = true, .reset_after = false}), GRU(4, {.use_bias = false})});
+       }},
+      {"simple_rnn",
+       [] {
+         return Numbers({Input(Shape{5, 4}), SimpleRNN(6, {.return_sequences = true}),
+                         SimpleRNN(5, {.activation = "softsign", .use_bias = false})});
+       }},
+      {"one_step",
+       [] {
+         return Chain(
+             {Input(Shape{1, 4}), GRU(3, {.return_sequences = true}), Bidirectional(LSTM(3, {.name = "a"})), Dense(3)});
+       }},
+      {"recurrent_states", RecurrentStates},
+      {"bidirectional",
+       [] {
+         return Numbers({Input(Shape{5, 4}), Bidirectional(LSTM(4, {.return_sequences = true, .name = "a"})),
+                         Bidirectional(GRU(4, {.return_sequences = true, .name = "b"}), {.merge_mode = "sum"})});
+       }},
+      {"merged_directions", MergedDirections},
+      {"time_distributed",
+       [] {
+         return Numbers({Input(Shape{3, 5, 5, 2}), TimeDistributed(Conv2D(4, 3, {.activation = "tanh", .name = "a"})),
+                         TimeDistributed(Flatten()), TimeDistributed(Dense(5, {.activation = "tanh", .name = "b"})),
+                         SimpleRNN(4)});
+       }},
+      {"attention", AttentionModel},
+      {"model_in_each_step", ModelInEachStep},
+      {"recurrent_dropout",
+       [] {
+         return Chain({Input(Shape{4, 3}),
+                       LSTM(3, {.dropout = 0.2, .recurrent_dropout = 0.3, .seed = 4, .return_sequences = true}),
+                       GRU(3, {.dropout = 0.2, .return_sequences = true}), SimpleRNN(3, {.recurrent_dropout = 0.1}),
+                       Dense(3)});
+       }},
+      {"mixed_recurrent", MixedRecurrent},
+  };
+}
+
 std::map<std::string, std::function<ModelPtr()>> ElementAndShapeModels() {
   return {
       {"merging", Merging},
@@ -285,6 +381,7 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
     all.merge(ImageModels());
     all.merge(ElementAndShapeModels());
     all.merge(VisionModels());
+    all.merge(SequenceModels());
     all.merge(OtherModels());
     return all;
   }();

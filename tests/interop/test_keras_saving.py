@@ -75,6 +75,29 @@ def mixed():
         keras.config.set_dtype_policy("float32")
 
 
+def model_in_each_step():
+    step = keras.Sequential([keras.Input((4,)), layers.Dense(5, activation="tanh"), layers.Dense(3)], name="step")
+    return keras.Sequential([keras.Input((3, 4)), layers.TimeDistributed(step), layers.Flatten(), layers.Dense(3)])
+
+
+def recurrent_dropout():
+    return keras.Sequential([
+        keras.Input((4, 3)), layers.LSTM(3, dropout=0.2, recurrent_dropout=0.3, return_sequences=True, seed=4),
+        layers.GRU(3, dropout=0.2, return_sequences=True), layers.SimpleRNN(3, recurrent_dropout=0.1), layers.Dense(3),
+    ])
+
+
+def mixed_recurrent():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        return keras.Sequential([
+            keras.Input((4, 3)), layers.Bidirectional(layers.LSTM(4, return_sequences=True, name="a")),
+            layers.GRU(4), layers.Dense(3),
+        ])
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
 def sequence(*items):
     return keras.Sequential([keras.Input((6,)), *items, layers.Flatten(), layers.Dense(3)])
 
@@ -90,6 +113,14 @@ MORE_MODELS = {
     ]),
     "own_layer": lambda: sequence(layers.Dense(4, activation="tanh"), Scale(0.5), Scale(2)),
     "mixed": mixed,
+    "model_in_each_step": model_in_each_step,
+    # The recurrent kernel is not used, but it is there, with the optimizer's variables.
+    "one_step": lambda: keras.Sequential([
+        keras.Input((1, 4)), layers.GRU(3, return_sequences=True), layers.Bidirectional(layers.LSTM(3, name="a")),
+        layers.Dense(3),
+    ]),
+    "recurrent_dropout": recurrent_dropout,
+    "mixed_recurrent": mixed_recurrent,
     "nested": nested,
     "crossed": crossed,
     "frozen": frozen,
@@ -99,9 +130,9 @@ ALL = {**MODELS, **MORE_MODELS}
 # In this case Gelu is a lambda, which Keras itself cannot save.
 SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
 # The training of these models draws random numbers.
-RANDOM = ("dropout", "noise")
+RANDOM = ("dropout", "noise", "recurrent_dropout")
 # These models compute in bfloat16. Keras rounds its eight bits at other places.
-COARSE = ("mixed",)
+COARSE = ("mixed", "mixed_recurrent")
 TWO_OUTPUTS = ("branches", "crossed")
 
 
@@ -241,8 +272,8 @@ def test_we_go_on_with_theirs(case, theirs):
 
 
 def test_what_we_do_not_know_is_named(tmp_path):
-    path = tmp_path / "lstm.keras"
-    keras.Sequential([keras.Input((3, 2)), layers.LSTM(2, name="memory")]).save(path)
+    path = tmp_path / "conv_lstm.keras"
+    keras.Sequential([keras.Input((3, 4, 2)), layers.ConvLSTM1D(2, 3, name="memory")]).save(path)
     (answer,) = ask([{"load": str(path), "steps": 0, "batches": []}])
-    for part in ("LSTM", '"memory"', "custom_layers", "config.json", str(path)):
+    for part in ("ConvLSTM1D", '"memory"', "custom_layers", "config.json", str(path)):
         assert part in answer["error"]

@@ -48,6 +48,11 @@ void ConfigReader::Read(const char* name, std::string& to) {
   ReadBy(name, [&](const ConfigValue& value) { to = value.AsString(); });
 }
 
+bool ConfigReader::IsNull(const char* name) const {
+  const ConfigValue* found = config_.Find(name);
+  return found != nullptr && found->is_null();
+}
+
 const ConfigValue& ConfigReader::Required(const char* name) {
   asked_.insert(name);
   const ConfigValue* found = config_.Find(name);

@@ -29,6 +29,8 @@ class ConfigReader {
   void Read(const char* name, double& to);
   void Read(const char* name, std::optional<double>& to);
   void Read(const char* name, std::string& to);
+  // Returns true if the option is there and is null. Does not count as reading it.
+  bool IsNull(const char* name) const;
   // Returns the value. Throws InvalidArgumentError if it is missing or null.
   const ConfigValue& Required(const char* name);
   void Ignore(const char* name) { asked_.insert(name); }

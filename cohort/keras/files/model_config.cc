@@ -14,6 +14,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/custom_layers.h"
 #include "cohort/keras/files/serialization.h"
+#include "cohort/keras/layers/compound_layer.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_instance.h"
 
@@ -92,31 +93,69 @@ class LayersWriter {
 
   ConfigValue LayerObject(size_t step) const {
     const Layer& layer = *layers_.steps()[step].layer;
-    if (const auto* inner = dynamic_cast<const LayerGraph*>(&layer)) {
-      return LayersWriter(*inner, policy_).Whole(names_[step]);
-    }
-    ConfigValue::Object config = {{"name", names_[step]}};
+    ConfigValue object = Described(layer, names_[step]);
+    const bool without = layer.class_name() == "InputLayer" || dynamic_cast<const LayerGraph*>(&layer) != nullptr;
+    if (!without) object.Set("build_config", BuildConfig(step));
+    return object;
+  }
+
+  // Returns a layer's object without its build_config.
+  ConfigValue Described(const Layer& layer, const std::string& name) const {
+    if (const auto* inner = dynamic_cast<const LayerGraph*>(&layer)) return LayersWriter(*inner, policy_).Whole(name);
+    ConfigValue::Object config = {{"name", name}};
     if (FilesSayTrainable(layer.class_name())) config.emplace_back("trainable", layer.trainable());
     if (!SaysOwnDtype(layer.class_name())) config.emplace_back("dtype", Policy(policy_));
     for (auto& option : layer.Config()) config.push_back(std::move(option));
-    if (IsKerasLayer(layer.class_name())) {
-      ConfigValue object = SerializedLayer(layer.class_name(), std::move(config));
-      if (layer.class_name() != "InputLayer") SetBuilt(step, object);
-      return object;
+    if (const auto* compound = dynamic_cast<const CompoundLayer*>(&layer)) {
+      for (const CompoundLayer::Part& part : compound->Parts()) {
+        if (!part.option.empty()) config.emplace_back(part.option, Described(*part.layer, part.name));
+      }
     }
-    ConfigValue own = ConfigValue::Object{{"module", nullptr},
-                                          {"class_name", layer.class_name()},
-                                          {"config", std::move(config)},
-                                          {"registered_name", layer.class_name()}};
-    SetBuilt(step, own);
-    return own;
+    if (IsKerasLayer(layer.class_name())) return SerializedLayer(layer.class_name(), std::move(config));
+    return ConfigValue::Object{{"module", nullptr},
+                               {"class_name", layer.class_name()},
+                               {"config", std::move(config)},
+                               {"registered_name", layer.class_name()}};
   }
 
-  void SetBuilt(size_t step, ConfigValue& object) const {
+  // Returns an object with a member for each argument of a call with these inputs: the input's value, or a list if the
+  // argument has several. The members are called as the arguments, with `suffix`.
+  static ConfigValue::Object ByArgument(const NamedArguments& named, const ConfigValue::List& values,
+                                        const char* suffix) {
+    const std::vector<std::string> names = named.ArgumentNames();
+    ConfigValue::Object arguments;
+    for (size_t i = 0; i < names.size() && i < values.size(); ++i) {
+      const bool last = i + 1 == names.size() && values.size() > names.size();
+      arguments.emplace_back(
+          names[i] + suffix,
+          last ? ConfigValue(ConfigValue::List(values.begin() + static_cast<std::ptrdiff_t>(i), values.end()))
+               : values[i]);
+    }
+    return arguments;
+  }
+
+  ConfigValue BuildConfig(size_t step) const {
+    const Layer& layer = *layers_.steps()[step].layer;
     std::vector<LayerInput> inputs = inputs_[step];
-    // Keras builds a layer of several arguments by the shape of the first one.
-    if (!TakesList(layers_.steps()[step].layer->class_name(), inputs.size())) inputs.resize(1);
-    object.Set("build_config", ConfigValue::Object{{"input_shape", ShapesInFile(inputs)}});
+    const auto* named = dynamic_cast<const NamedArguments*>(&layer);
+    // Keras builds a layer of several arguments without names by the shape of the first one.
+    if (named == nullptr && !TakesList(layer.class_name(), inputs.size())) inputs.resize(1);
+    if (named == nullptr || inputs.size() == 1) return ConfigValue::Object{{"input_shape", ShapesInFile(inputs)}};
+    ConfigValue::List shapes;
+    for (const LayerInput& input : inputs) shapes.push_back(ShapeInFile(input.shape));
+    return ConfigValue::Object{{"shapes_dict", ByArgument(*named, shapes, "_shape")}};
+  }
+
+  static ConfigValue CallObject(const Layer& layer, ConfigValue::List values) {
+    const auto* named = dynamic_cast<const NamedArguments*>(&layer);
+    if (named != nullptr && values.size() > 1) {
+      ConfigValue::Object arguments = ByArgument(*named, values, "");
+      for (auto& option : named->CallOptions()) arguments.push_back(std::move(option));
+      return ConfigValue::Object{{"args", ConfigValue::List{}}, {"kwargs", std::move(arguments)}};
+    }
+    const bool listed = TakesList(layer.class_name(), values.size());
+    return ConfigValue::Object{{"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
+                               {"kwargs", ConfigValue::Object{}}};
   }
 
   ConfigValue WithNodes(size_t first) const {
@@ -128,10 +167,7 @@ class LayersWriter {
       if (step.layer.ptr() != layer.ptr() || step.inputs.empty()) continue;
       ConfigValue::List values;
       for (const LayerGraph::Value& input : step.inputs) values.push_back(TensorObject(input));
-      const bool listed = TakesList(layer->class_name(), values.size());
-      nodes.push_back(
-          ConfigValue::Object{{"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
-                              {"kwargs", ConfigValue::Object{}}});
+      nodes.push_back(CallObject(*layer, std::move(values)));
     }
     object.Set("name", names_[first]);
     object.Set("inbound_nodes", std::move(nodes));
@@ -248,7 +284,7 @@ class LayersReader {
       if (IsModelClass(class_name)) return AsLayer(Whole(value));
       if (IsKerasLayer(class_name)) {
         if (!SaysOwnDtype(class_name)) ReadPolicy(config);
-        return DeserializeLayer(value);
+        return MadeOfKeras(value);
       }
     } catch (const InvalidArgumentError& error) {
       throw InvalidArgumentError(StrCat(error.what(), " (layer ", name != nullptr ? name->ToJson() : "", ")"));
@@ -260,6 +296,19 @@ class LayersReader {
                                       " (layer ", name != nullptr ? name->ToJson() : "", ")",
                                       DidYouMean(class_name, known), "; known are ", StrJoin(known, ", "),
                                       "; name others by RegisterLayer or in LoadOptions::custom_layers"));
+  }
+
+  LayerRef MadeOfKeras(const ConfigValue& value) {
+    LayerRef layer = DeserializeLayer(value, [this](const ConfigValue& part) { return MakeLayer(part); });
+    const auto* compound = dynamic_cast<const CompoundLayer*>(&*layer);
+    if (compound == nullptr) return layer;
+    uint64_t inside = 1;
+    for (const CompoundLayer::Part& part : compound->Parts()) {
+      const auto found = steps_inside_.find(part.layer.get());
+      if (found != steps_inside_.end()) inside += found->second;
+    }
+    steps_inside_.emplace(&*layer, inside);
+    return layer;
   }
 
   // Throws InvalidArgumentError if the factory gives the layer another name: its weights are called by it.
@@ -361,9 +410,18 @@ class LayersReader {
     for (const ConfigValue& argument : node.At("args").AsList()) {
       if (!AddArgument(argument, made, inputs)) return false;
     }
+    std::set<std::string> known = {"mask"};
+    if (const auto* named = dynamic_cast<const NamedArguments*>(&*layer.layer)) {
+      for (const std::string& argument : named->ArgumentNames()) {
+        const ConfigValue* value = node.At("kwargs").Find(argument);
+        if (value != nullptr && !AddArgument(*value, made, inputs)) return false;
+        known.insert(argument);
+      }
+      for (const auto& [option, value] : named->CallOptions()) known.insert(option);
+    }
     for (const auto& [keyword, value] : node.At("kwargs").AsObject()) {
-      const bool none = value.is_null() || (value.is_list() && value.AsList().empty());
-      if (none || keyword == "mask") continue;
+      const bool none = value.is_null() || (value.is_list() && value.AsList().empty()) || value.ToJson() == "false";
+      if (none || known.count(keyword) > 0) continue;
       throw InvalidArgumentError(
           StrCat("[keras/load_model] expected calls without arguments beside the inputs; layer '", name,
                  "' is called with ", keyword, "=", value.ToJson()));
@@ -380,6 +438,7 @@ class LayersReader {
 
   static bool AddArgument(const ConfigValue& argument, const std::map<std::string, Made>& made,
                           std::vector<LayerTensor>& inputs) {
+    if (argument.is_null()) return true;  // an argument that was not given
     if (argument.is_list()) {
       for (const ConfigValue& item : argument.AsList()) {
         if (!AddArgument(item, made, inputs)) return false;

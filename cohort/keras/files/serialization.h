@@ -6,6 +6,7 @@
 // not support (such as use_ema), if it does not have Keras's default.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,10 @@ COHORT_EXPORT ActivationFunction DeserializeActivation(const ConfigValue& value)
 
 // Makes a layer of one of Keras's classes. A normalization layer can only be made if its "axis" is the last one, which
 // Cohort writes as -1. Files may have a positive number instead. If `value` has a "build_config" with the input_shape,
-// this function finds out from the shape if the number means the last axis.
-COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value);
+// this function finds out from the shape if the number means the last axis. `inner` makes the layers that a
+// Bidirectional or a TimeDistributed contains. By default this function makes them.
+COHORT_EXPORT LayerRef DeserializeLayer(const ConfigValue& value,
+                                        const std::function<LayerRef(const ConfigValue&)>& inner = {});
 // Returns true if DeserializeLayer knows the class.
 COHORT_EXPORT bool IsKerasLayer(const std::string& class_name);
 COHORT_EXPORT std::vector<std::string> KerasLayerNames();

@@ -7,6 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/model_config.h"
+#include "cohort/keras/layers/compound_layer.h"
 #include "cohort/keras/string_names.h"
 
 namespace cohort::keras {
@@ -33,21 +34,25 @@ class Walk {
       const std::string snake = SnakeCase(step.class_name());
       const int number = classes[snake]++;
       const std::string place = Below(path, StrCat(kLayers, "/", snake, number > 0 ? StrCat("_", number) : ""));
-      const std::string inner = Below(layer, names[i]);
-      if (const auto* graph = dynamic_cast<const LayerGraph*>(&step)) {
-        places_.push_back({place, inner, {}});
-        Graph(*graph, inner, place);
-      } else {
-        One(inner, place);
-      }
+      Any(step, Below(layer, names[i]), place);
     }
   }
 
   std::vector<WeightPlace> places() && { return std::move(places_); }
 
  private:
-  void One(const std::string& layer, const std::string& path) {
+  void Any(const Layer& one, const std::string& layer, const std::string& path) {
     places_.push_back({path, layer, WeightsOf(layer)});
+    if (const auto* graph = dynamic_cast<const LayerGraph*>(&one)) {
+      Graph(*graph, layer, path);
+      return;
+    }
+    if (const auto* compound = dynamic_cast<const CompoundLayer*>(&one)) {
+      for (const CompoundLayer::Part& part : compound->Parts()) {
+        Any(*part.layer, layer + "/" + part.name, path + "/" + part.group);
+      }
+      return;
+    }
     std::set<std::string> inner;
     for (const ModelWeight& weight : weights_) {
       if (weight.layer.rfind(layer + "/", 0) != 0 || !inner.insert(weight.layer).second) continue;

@@ -30,6 +30,7 @@ const NameTable<Maker>& Initializers() {
         {"HeNormal", [] { return initializers::HeNormal(); }},
         {"LecunUniform", [] { return initializers::LecunUniform(); }},
         {"LecunNormal", [] { return initializers::LecunNormal(); }},
+        {"Orthogonal", [] { return initializers::Orthogonal(); }},
     };
     for (size_t i = 0, classes = entries.size(); i < classes; ++i) {
       entries.emplace_back(SnakeCase(entries[i].first), entries[i].second);
@@ -123,6 +124,9 @@ Initializer LecunUniform(int64_t seed) {
   return Scaled("LecunUniform", cohort::initializers::LecunUniform(seed), seed);
 }
 Initializer LecunNormal(int64_t seed) { return Scaled("LecunNormal", cohort::initializers::LecunNormal(seed), seed); }
+Initializer Orthogonal(double gain, int64_t seed) {
+  return {"Orthogonal", cohort::initializers::Orthogonal(gain, seed), {{"seed", SeedInFile(seed)}, {"gain", gain}}};
+}
 
 }  // namespace initializers
 namespace {
@@ -151,6 +155,12 @@ Initializer ReadConstant(ConfigReader& reader) {
   double value = 0;
   reader.Read("value", value);
   return initializers::Constant(value);
+}
+
+Initializer ReadOrthogonal(ConfigReader& reader) {
+  double gain = 1.0;
+  reader.Read("gain", gain);
+  return initializers::Orthogonal(gain, ReadSeed(reader));
 }
 
 Initializer ReadVarianceScaling(ConfigReader& reader) {
@@ -196,7 +206,8 @@ Initializer DeserializeInitializer(const ConfigValue& value) {
        {"HeUniform", ReadScaled<HeUniform>},
        {"HeNormal", ReadScaled<HeNormal>},
        {"LecunUniform", ReadScaled<LecunUniform>},
-       {"LecunNormal", ReadScaled<LecunNormal>}});
+       {"LecunNormal", ReadScaled<LecunNormal>},
+       {"Orthogonal", ReadOrthogonal}});
   return MakeFromConfig("initializer", makers, value);
 }
 

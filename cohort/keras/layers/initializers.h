@@ -57,6 +57,8 @@ COHORT_EXPORT Initializer HeUniform(int64_t seed = 0);
 COHORT_EXPORT Initializer HeNormal(int64_t seed = 0);
 COHORT_EXPORT Initializer LecunUniform(int64_t seed = 0);
 COHORT_EXPORT Initializer LecunNormal(int64_t seed = 0);
+// A matrix with orthogonal columns of length `gain`, or with such rows if it has fewer rows than columns.
+COHORT_EXPORT Initializer Orthogonal(double gain = 1.0, int64_t seed = 0);
 
 }  // namespace initializers
 }  // namespace cohort::keras

@@ -205,6 +205,7 @@ class COHORT_EXPORT LayerTensor {
 struct COHORT_EXPORT WeightOrigin {
   std::shared_ptr<ModelState> model;  // null: initial values are drawn
   std::string path;
+  std::string part;  // if not "", they are the weights of this layer inside of the layer
 };
 
 // A handle of a layer, which models share. Copies of a LayerRef are the same layer: in one model they have the same

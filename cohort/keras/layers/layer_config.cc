@@ -14,12 +14,41 @@ const ConfigMakers<LayerRef>& AllLayerMakers() {
     for (const auto& some :
          {CoreLayerMakers, ConvolutionLayerMakers, TransposedLayerMakers, PoolingLayerMakers, ShapeLayerMakers,
           ResizingLayerMakers, NoiseLayerMakers, MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers,
-          LookupLayerMakers, PreprocessingLayerMakers, RecommenderLayerMakers}) {
+          LookupLayerMakers, PreprocessingLayerMakers, RecommenderLayerMakers, RecurrentLayerMakers,
+          AttentionLayerMakers}) {
       for (LayerMaker& maker : some()) all.push_back(std::move(maker));
     }
     return all;
   }());
   return makers;
+}
+
+const NameTable<WrapperMaker::second_type>& AllWrapperMakers() {
+  static const NameTable<WrapperMaker::second_type> makers("layer", WrapperLayerMakers());
+  return makers;
+}
+
+// Returns `value` with the argument use_causal_mask of its calls among the options, which is where Cohort's attention
+// has it. Throws InvalidArgumentError if the calls differ in it.
+ConfigValue WithCallOptions(const ConfigValue& value) {
+  const ConfigValue* calls = value.Find("inbound_nodes");
+  if (value.At("class_name").AsString() != "MultiHeadAttention" || calls == nullptr) return value;
+  int64_t causal = 0;
+  for (const ConfigValue& call : calls->AsList()) {
+    const ConfigValue* arguments = call.Find("kwargs");
+    const ConfigValue* mask = arguments != nullptr ? arguments->Find("use_causal_mask") : nullptr;
+    causal += mask != nullptr && !mask->is_null() && mask->AsBool() ? 1 : 0;
+  }
+  if (causal == 0) return value;
+  if (causal != static_cast<int64_t>(calls->AsList().size())) {
+    throw InvalidArgumentError(
+        "[keras/serialization] expected a layer that is always called with the same use_causal_mask; the calls differ");
+  }
+  ConfigValue result = value;
+  ConfigValue config = value.At("config");
+  config.Set("use_causal_mask", true);
+  result.Set("config", std::move(config));
+  return result;
 }
 
 // Returns `value` with the "axis" of a normalization as -1 if it is the last one of the shape that the layer was built
@@ -116,10 +145,22 @@ std::string ReadName(ConfigReader& reader) {
   return name;
 }
 
-LayerRef DeserializeLayer(const ConfigValue& value) {
-  return MakeFromConfig("layer", AllLayerMakers(), WithLastAxis(value));
+LayerRef DeserializeLayer(const ConfigValue& value, const std::function<LayerRef(const ConfigValue&)>& inner) {
+  const auto* wrapper = AllWrapperMakers().TryFind(value.At("class_name").AsString());
+  if (wrapper == nullptr) return MakeFromConfig("layer", AllLayerMakers(), WithCallOptions(WithLastAxis(value)));
+  ConfigReader reader("layer", value);
+  LayerRef layer = (*wrapper)(
+      reader, inner ? inner : [](const ConfigValue& part) { return DeserializeLayer(part); });
+  reader.Finish();
+  return layer;
 }
-bool IsKerasLayer(const std::string& class_name) { return AllLayerMakers().TryFind(class_name) != nullptr; }
-std::vector<std::string> KerasLayerNames() { return AllLayerMakers().names(); }
+bool IsKerasLayer(const std::string& class_name) {
+  return AllLayerMakers().TryFind(class_name) != nullptr || AllWrapperMakers().TryFind(class_name) != nullptr;
+}
+std::vector<std::string> KerasLayerNames() {
+  std::vector<std::string> all = AllLayerMakers().names();
+  for (std::string& name : AllWrapperMakers().names()) all.push_back(std::move(name));
+  return all;
+}
 
 }  // namespace cohort::keras

@@ -73,7 +73,9 @@ void LayerGraph::Inherit(const LayerRef& layer, const std::shared_ptr<ModelState
   if (origin.model == nullptr) return;
   for (const Inherited& other : inherited_) {
     if (other.layer.ptr() != layer.ptr()) continue;
-    if (other.origin.model == origin.model && other.origin.path == origin.path) return;
+    if (other.origin.model == origin.model && other.origin.path == origin.path && other.origin.part == origin.part) {
+      return;
+    }
     throw InvalidArgumentError(StrCat("[keras/model] expected a layer with the weights of one model; got layer '",
                                       origin.path, "' of model '", origin.model->name(), "' also as '",
                                       other.origin.path, "' of model '", other.origin.model->name(), "'"));

@@ -79,7 +79,7 @@ void ModelState::InheritWeights(ModelEngine& engine) const {
   for (const auto& [layer, origin] : layers_->inherited()) {
     const auto [theirs, is_new] = all_of.try_emplace(origin.model.get());
     if (is_new) theirs->second = origin.model->engine().GetWeights();
-    const std::string path = PathOf(*layer);
+    const std::string path = PathOf(*layer) + (origin.part.empty() ? "" : "/" + origin.part);
     const std::vector<ModelWeight>& weights = origin.model->engine().weights();
     for (const size_t i : WeightsBelow(weights, origin.path)) {
       const std::string below =
