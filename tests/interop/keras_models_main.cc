@@ -229,6 +229,27 @@ ModelPtr AttentionModel() {
                                  std::vector<LayerTensor>{Dense(3, {.name = "end"})(Flatten()(other))});
 }
 
+// The kinds of attention that have no matrices.
+ModelPtr ScoredAttention() {
+  const LayerTensor x = Input(Shape{5, 4}, {.name = "x"}), y = Input(Shape{3, 4}, {.name = "y"});
+  const LayerTensor a = Dense(4, {.activation = "tanh", .name = "a"})(x);
+  const LayerTensor b = Dense(4, {.activation = "tanh", .name = "b"})(y);
+  const LayerTensor dot = Attention({.use_scale = true, .name = "dot"})({a, b});
+  const LayerTensor concat = Attention({.use_scale = true, .score_mode = "concat", .name = "concat"})({a, b, y});
+  const LayerTensor added = AdditiveAttention({.use_causal_mask = true, .name = "added"})({a, a});
+  const LayerTensor joined = Concatenate()({dot, concat, added, AdditiveAttention({.use_scale = false})({a, b})});
+  return std::make_unique<Model>(std::vector<LayerTensor>{x, y},
+                                 std::vector<LayerTensor>{Dense(3, {.name = "end"})(Flatten()(joined))});
+}
+
+ModelPtr AttentionDropout() {
+  const LayerTensor x = Input(Shape{4, 3}, {.name = "x"});
+  const LayerTensor y = MultiHeadAttention(2, 3, {.dropout = 0.2, .seed = 5})({x, x});
+  const LayerTensor z = Attention({.dropout = 0.3})({y, x});
+  const LayerTensor end = AdditiveAttention({.dropout = 0.1, .seed = 2})({z, x});
+  return std::make_unique<Model>(std::vector<LayerTensor>{x}, std::vector<LayerTensor>{Dense(3)(Flatten()(end))});
+}
+
 ModelPtr MergedDirections() {
   const LayerRef back = GRU(4, {.return_sequences = true, .go_backwards = true, .name = "e"});
   return Numbers(
@@ -288,6 +309,8 @@ std::map<std::string, std::function<ModelPtr()>> SequenceModels() {
                          SimpleRNN(4)});
        }},
       {"attention", AttentionModel},
+      {"scored_attention", ScoredAttention},
+      {"attention_dropout", AttentionDropout},
       {"model_in_each_step", ModelInEachStep},
       {"recurrent_dropout",
        [] {

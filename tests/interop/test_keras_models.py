@@ -89,6 +89,18 @@ def attention():
     return keras.Model([x, y], layers.Dense(3, name="end")(layers.Flatten()(other)))
 
 
+def scored_attention():
+    """Returns a model with the kinds of attention that have no matrices."""
+    x, y = keras.Input((5, 4), name="x"), keras.Input((3, 4), name="y")
+    a = layers.Dense(4, activation="tanh", name="a")(x)
+    b = layers.Dense(4, activation="tanh", name="b")(y)
+    dot = layers.Attention(use_scale=True, name="dot")([a, b])
+    concat = layers.Attention(use_scale=True, score_mode="concat", name="concat")([a, b, y])
+    added = layers.AdditiveAttention(name="added")([a, a], use_causal_mask=True)
+    joined = layers.Concatenate()([dot, concat, added, layers.AdditiveAttention(use_scale=False)([a, b])])
+    return keras.Model([x, y], layers.Dense(3, name="end")(layers.Flatten()(joined)))
+
+
 # The models of keras_models_main.cc, by name.
 MODELS = {
     "linear": lambda: numbers((6,)),
@@ -336,6 +348,7 @@ MODELS = {
         layers.SimpleRNN(4),
     ),
     "attention": attention,
+    "scored_attention": scored_attention,
     "branches": branches,
     "siamese": siamese,
     "classifier": lambda: chain(

@@ -87,6 +87,13 @@ def recurrent_dropout():
     ])
 
 
+def attention_dropout():
+    x = keras.Input((4, 3), name="x")
+    y = layers.MultiHeadAttention(2, 3, dropout=0.2, seed=5)(x, x)
+    z = layers.Attention(dropout=0.3)([y, x])
+    return keras.Model(x, layers.Dense(3)(layers.Flatten()(layers.AdditiveAttention(dropout=0.1, seed=2)([z, x]))))
+
+
 def mixed_recurrent():
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
@@ -120,6 +127,7 @@ MORE_MODELS = {
         layers.Dense(3),
     ]),
     "recurrent_dropout": recurrent_dropout,
+    "attention_dropout": attention_dropout,
     "mixed_recurrent": mixed_recurrent,
     "nested": nested,
     "crossed": crossed,
@@ -130,7 +138,7 @@ ALL = {**MODELS, **MORE_MODELS}
 # In this case Gelu is a lambda, which Keras itself cannot save.
 SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
 # The training of these models draws random numbers.
-RANDOM = ("dropout", "noise", "recurrent_dropout")
+RANDOM = ("dropout", "noise", "recurrent_dropout", "attention_dropout")
 # These models compute in bfloat16. Keras rounds its eight bits at other places.
 COARSE = ("mixed", "mixed_recurrent")
 TWO_OUTPUTS = ("branches", "crossed")

@@ -140,7 +140,8 @@ class LayersWriter {
     const auto* named = dynamic_cast<const NamedArguments*>(&layer);
     // Keras builds a layer of several arguments without names by the shape of the first one.
     if (named == nullptr && !TakesList(layer.class_name(), inputs.size())) inputs.resize(1);
-    if (named == nullptr || inputs.size() == 1) return ConfigValue::Object{{"input_shape", ShapesInFile(inputs)}};
+    if (named == nullptr || inputs.size() == 1 || named->ArgumentNames().size() == 1)
+      return ConfigValue::Object{{"input_shape", ShapesInFile(inputs)}};
     ConfigValue::List shapes;
     for (const LayerInput& input : inputs) shapes.push_back(ShapeInFile(input.shape));
     return ConfigValue::Object{{"shapes_dict", ByArgument(*named, shapes, "_shape")}};

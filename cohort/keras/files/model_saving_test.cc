@@ -387,7 +387,7 @@ TEST_F(ModelSavingTest, DamagedFilesNameThemselves) {
               AllOf(HasSubstr("JSON"), HasSubstr("config.json of"), HasSubstr("changed.keras")));
   EXPECT_THAT(rewritten([](ModelArchive& a) { a.weights.resize(a.weights.size() / 2); }),
               AllOf(HasSubstr("DataLoss"), HasSubstr("model.weights.h5 of"), HasSubstr("changed.keras")));
-  EXPECT_THAT(replaced("\"Dense\"", "\"LSTM\""),
+  EXPECT_THAT(replaced("\"Dense\"", "\"ConvLSTM2D\""),
               AllOf(HasSubstr("LSTM"), HasSubstr("\"dense\""), HasSubstr("known are"), HasSubstr("config.json of")));
   EXPECT_THAT(replaced("\"units\": 3", "\"units\": \"many\""), AllOf(HasSubstr("many"), HasSubstr("config.json of")));
   EXPECT_THAT(replaced("\"units\": 3", "\"units\": 3, \"magic\": 1"), AllOf(HasSubstr("'magic'"), HasSubstr("Dense")));

@@ -100,7 +100,11 @@ TEST_F(SequenceSavingTest, CallsWithStatesAndAttention) {
                                              .name = "causal"};
   const LayerRef causal = MultiHeadAttention(2, 3, options);
   const LayerTensor once = causal({lstm, both, gru}), again = causal({gru, lstm, both});
-  const LayerTensor end = MultiHeadAttention(1, 2)({once, again});
+  const LayerTensor scored =
+      Attention({.use_scale = true, .score_mode = "concat", .dropout = 0.5, .seed = 2})({once, again});
+  const AdditiveAttentionOptions additive = {.use_scale = false, .dropout = 0.5, .use_causal_mask = true};
+  const LayerTensor added = AdditiveAttention(additive)({scored, gru, again});
+  const LayerTensor end = MultiHeadAttention(1, 2)({added, again});
   ExpectSame(Model({x}, {end}), Counting(Shape{2, 4, 3}, -1, 0.1f));
 }
 

@@ -1,24 +1,75 @@
-// MultiHeadAttention. Four layers inside of it have its weights, as in Keras: three take the inputs apart into heads,
-// and one puts the heads together. Products of all examples and heads are made at once.
+// MultiHeadAttention, Attention and AdditiveAttention. Four layers inside of MultiHeadAttention have its weights, as in
+// Keras: three take the inputs apart into heads, and one puts the heads together. Products of all examples and heads
+// are made at once.
 #include "cohort/keras/layers/attention_layers.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/compound_layer.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
+#include "cohort/ops/activation.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
+#include "cohort/ops/reduction.h"
 #include "cohort/ops/softmax.h"
 
 namespace cohort::keras {
 namespace {
+
+// Returns a matrix [t, s] for scores [..., t, s]: 0 where the query may attend, and a number far below all scores
+// elsewhere.
+Output Future(Graph& graph, const Shape& scores) {
+  const int64_t rows = scores.dim(scores.rank() - 2), columns = scores.dim(scores.rank() - 1);
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(rows * columns));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) values.push_back(column <= row ? 0.0f : -1e9f);
+  }
+  return ops::Const(graph, values, Shape{rows, columns});
+}
+
+// Returns softmax(scores) value, for scores [..., t, s] and a value [..., s, dim]. In training, `dropout` of the scores
+// are zeros.
+template <typename Options>
+Output Attended(CallContext& ctx, Output scores, Output value, const Options& options) {
+  if (scores.dtype() == DType::kBfloat16) scores = ops::Cast(scores, DType::kFloat32);
+  if (options.use_causal_mask) scores = ops::Add(scores, Future(ctx.graph(), scores.shape()));
+  scores = ctx.Computed(ops::Softmax(scores));
+  if (ctx.training() && options.dropout > 0) {
+    scores = ops::StatelessDropout(scores, options.dropout, ctx.StepSeed(options.seed));
+  }
+  return ops::BatchMatMul(scores, value);
+}
+
+void CheckDropout(double rate) {
+  if (rate >= 0 && rate < 1) return;
+  throw InvalidArgumentError(StrCat("[keras/attention] expected a rate in [0, 1); got ", rate));
+}
+
+// Throws InvalidArgumentError unless the inputs are a query, a value and perhaps a key, the last two with equally many
+// steps.
+void CheckInputs(const std::vector<LayerInput>& inputs) {
+  if (inputs.size() != 2 && inputs.size() != 3) {
+    throw InvalidArgumentError(
+        StrCat("[keras/attention] expected {query, value} or {query, value, key}; got ", inputs.size(), " inputs"));
+  }
+  for (const LayerInput& input : inputs) {
+    CheckInputRank(input, 3, "[batch, steps, features]");
+    KnownDim(input, 1);
+    KnownDim(input, 2);
+  }
+  if (inputs.back().shape.dim(1) == inputs[1].shape.dim(1)) return;
+  throw InvalidArgumentError(StrCat("[keras/attention] expected a key with as many steps as the value; got shapes ",
+                                    inputs[1].shape, " of the value and ", inputs[2].shape, " of the key"));
+}
 
 // The layers inside have Keras's class name. Both multiply x [batch, steps, in] by a kernel with three dimensions.
 class ProjectionLayer : public Layer {
@@ -101,9 +152,7 @@ class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArgument
           "[keras/attention] expected num_heads and dimensions > 0; got num_heads=", num_heads, ", key_dim=", key_dim,
           ", value_dim=", value_dim_, ", output_shape=", options.output_shape.value_or(1)));
     }
-    if (!(options.dropout >= 0 && options.dropout < 1)) {
-      throw InvalidArgumentError(StrCat("[keras/attention] expected a rate in [0, 1); got ", options.dropout));
-    }
+    CheckDropout(options.dropout);
     query_ = std::make_shared<const HeadsLayer>("query", num_heads_, key_dim_, options_);
     key_ = std::make_shared<const HeadsLayer>("key", num_heads_, key_dim_, options_);
     value_ = std::make_shared<const HeadsLayer>("value", num_heads_, value_dim_, options_);
@@ -120,18 +169,8 @@ class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArgument
   ConfigValue::Object CallOptions() const override { return {{"use_causal_mask", options_.use_causal_mask}}; }
 
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    if (inputs.size() != 2 && inputs.size() != 3) {
-      throw InvalidArgumentError(
-          StrCat("[keras/attention] expected {query, value} or {query, value, key}; got ", inputs.size(), " inputs"));
-    }
-    for (const LayerInput& input : inputs) {
-      CheckInputRank(input, 3, "[batch, steps, features]");
-      KnownDim(input, 1);
-      KnownDim(input, 2);
-    }
-    if (inputs.back().shape.dim(1) == inputs[1].shape.dim(1)) return {};
-    throw InvalidArgumentError(StrCat("[keras/attention] expected a key with as many steps as the value; got shapes ",
-                                      inputs[1].shape, " of the value and ", inputs[2].shape, " of the key"));
+    CheckInputs(inputs);
+    return {};
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
@@ -139,13 +178,8 @@ class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArgument
     const Output key = ctx.Call(*key_, inputs.back());
     const Output value = ctx.Call(*value_, inputs[1]);
     const Output scaled = ops::Mul(query, 1 / std::sqrt(static_cast<double>(key_dim_)));
-    Output scores = ops::BatchMatMul(scaled, key, false, true);  // [batch, heads, t, s]
-    if (scores.dtype() == DType::kBfloat16) scores = ops::Cast(scores, DType::kFloat32);
-    if (options_.use_causal_mask) scores = ops::Add(scores, Future(ctx.graph(), scores.shape()));
-    scores = ctx.Computed(ops::Softmax(scores));
-    if (ctx.training() && options_.dropout > 0)
-      scores = ops::StatelessDropout(scores, options_.dropout, ctx.StepSeed(options_.seed));
-    return ctx.Call(*output_, std::vector<Output>{ops::BatchMatMul(scores, value), inputs[0]});
+    const Output scores = ops::BatchMatMul(scaled, key, false, true);  // [batch, heads, t, s]
+    return ctx.Call(*output_, std::vector<Output>{Attended(ctx, scores, value, options_), inputs[0]});
   }
 
   ConfigValue::Object Config() const override {
@@ -194,20 +228,91 @@ class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArgument
   }
 
  private:
-  // Returns a matrix [t, s]: 0 where the query may attend, and a number far below all scores elsewhere.
-  static Output Future(Graph& graph, const Shape& scores) {
-    const int64_t rows = scores.dim(2), columns = scores.dim(3);
-    std::vector<float> values;
-    values.reserve(static_cast<size_t>(rows * columns));
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t column = 0; column < columns; ++column) values.push_back(column <= row ? 0.0f : -1e9f);
-    }
-    return ops::Const(graph, values, Shape{rows, columns});
-  }
-
   const int64_t num_heads_, key_dim_, value_dim_;
   const MultiHeadAttentionOptions options_;
   std::shared_ptr<const Layer> query_, key_, value_, output_;
+};
+
+// Attention and AdditiveAttention, whose options differ in score_mode.
+template <typename Options>
+class ScoredAttentionLayer final : public Layer, public NamedArguments {
+ public:
+  static constexpr bool kAdditive = std::is_same_v<Options, AdditiveAttentionOptions>;
+
+  explicit ScoredAttentionLayer(const Options& options)
+      : Layer(kAdditive ? "AdditiveAttention" : "Attention", options.name, options.trainable), options_(options) {
+    CheckDropout(options.dropout);
+    if constexpr (!kAdditive) {
+      if (options.score_mode == "dot" || options.score_mode == "concat") return;
+      throw InvalidArgumentError(
+          StrCat("[keras/attention] expected a score_mode dot or concat; got '", options.score_mode, "'"));
+    }
+  }
+
+  std::vector<std::string> ArgumentNames() const override { return {"inputs"}; }
+  ConfigValue::Object CallOptions() const override { return {{"use_causal_mask", options_.use_causal_mask}}; }
+
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
+    CheckInputs(inputs);
+    const int64_t dim = inputs[0].shape.dim(2);
+    if (dim != inputs.back().shape.dim(2)) {
+      throw InvalidArgumentError(
+          StrCat("[keras/attention] expected query and key with the same last dimension; got shapes ", inputs[0].shape,
+                 " and ", inputs.back().shape));
+    }
+    std::vector<WeightSpec> weights;
+    if (options_.use_scale && kAdditive) weights.push_back({.name = "scale", .shape = Shape{dim}});
+    if (options_.use_scale && !kAdditive) weights.push_back({.name = "scale", .shape = Shape{}, .initializer = "ones"});
+    if (Concat()) weights.push_back({.name = "concat_score_weight", .shape = Shape{}, .initializer = "ones"});
+    return weights;
+  }
+
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    return {Attended(ctx, Scores(ctx, inputs[0], inputs.back()), inputs[1], options_)};
+  }
+
+  ConfigValue::Object Config() const override {
+    ConfigValue::Object config = {{"use_scale", options_.use_scale},
+                                  {"dropout", options_.dropout},
+                                  {"seed", options_.seed == 0 ? ConfigValue() : ConfigValue(options_.seed)}};
+    if constexpr (!kAdditive) config.emplace_back("score_mode", options_.score_mode);
+    return config;
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    Options options;
+    ReadWeighted(reader, options);
+    reader.Read("use_scale", options.use_scale);
+    reader.Read("dropout", options.dropout);
+    options.seed = ReadSeed(reader);
+    if constexpr (!kAdditive) reader.Read("score_mode", options.score_mode);
+    reader.Read("use_causal_mask", options.use_causal_mask);  // DeserializeLayer takes it from the calls
+    return MakeLayer<ScoredAttentionLayer>(options);
+  }
+
+ private:
+  bool Concat() const {
+    if constexpr (kAdditive)
+      return false;
+    else
+      return options_.score_mode == "concat";
+  }
+
+  // Returns the score of each step of the query and each step of the key, [batch, t, s].
+  Output Scores(CallContext& ctx, Output query, Output key) const {
+    if (!kAdditive && !Concat()) {
+      const Output scores = ops::BatchMatMul(query, key, false, true);
+      return options_.use_scale ? ops::Mul(scores, ctx.weight("scale")) : scores;
+    }
+    Output sums = ops::Add(ops::ExpandDims(query, 2), ops::ExpandDims(key, 1));  // [batch, t, s, dim]
+    if (Concat()) {
+      if (options_.use_scale) sums = ops::Mul(sums, ctx.weight("scale"));
+      return ops::Mul(ops::Sum(ops::Tanh(sums), {3}), ctx.weight("concat_score_weight"));
+    }
+    sums = ops::Tanh(sums);
+    return ops::Sum(options_.use_scale ? ops::Mul(sums, ctx.weight("scale")) : sums, {3});
+  }
+
+  const Options options_;
 };
 
 }  // namespace
@@ -216,6 +321,17 @@ LayerRef MultiHeadAttention(int64_t num_heads, int64_t key_dim, const MultiHeadA
   return MakeLayer<MultiHeadAttentionLayer>(num_heads, key_dim, options);
 }
 
-std::vector<LayerMaker> AttentionLayerMakers() { return {{"MultiHeadAttention", MultiHeadAttentionLayer::FromConfig}}; }
+LayerRef Attention(const AttentionOptions& options) {
+  return MakeLayer<ScoredAttentionLayer<AttentionOptions>>(options);
+}
+LayerRef AdditiveAttention(const AdditiveAttentionOptions& options) {
+  return MakeLayer<ScoredAttentionLayer<AdditiveAttentionOptions>>(options);
+}
+
+std::vector<LayerMaker> AttentionLayerMakers() {
+  return {{"MultiHeadAttention", MultiHeadAttentionLayer::FromConfig},
+          {"Attention", ScoredAttentionLayer<AttentionOptions>::FromConfig},
+          {"AdditiveAttention", ScoredAttentionLayer<AdditiveAttentionOptions>::FromConfig}};
+}
 
 }  // namespace cohort::keras

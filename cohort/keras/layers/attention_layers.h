@@ -1,4 +1,7 @@
-// MultiHeadAttention. There are no masks but the causal one.
+// MultiHeadAttention, Attention, AdditiveAttention. There are no masks but the causal one.
+//
+// Their option use_causal_mask means that step t of the query attends to the steps 0, ..., t of the value alone. In
+// Keras it is an argument of the call. So files have it there, and here all calls of a layer have the same.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +23,6 @@ struct COHORT_EXPORT MultiHeadAttentionOptions {
   Regularizer kernel_regularizer;
   Regularizer bias_regularizer;
   int64_t seed = 0;
-  // Step t of the query attends to the steps 0, ..., t of the value alone. In Keras this is an argument of the call. So
-  // files have it there, and all calls of a layer have the same.
   bool use_causal_mask = false;
   std::string name;
   bool trainable = true;
@@ -37,5 +38,34 @@ struct COHORT_EXPORT MultiHeadAttentionOptions {
 // Models throw it for inputs of another rank, and if value and key differ in s.
 COHORT_EXPORT LayerRef MultiHeadAttention(int64_t num_heads, int64_t key_dim,
                                           const MultiHeadAttentionOptions& options = {});
+
+struct COHORT_EXPORT AttentionOptions {
+  bool use_scale = false;
+  std::string score_mode = "dot";  // or "concat"
+  double dropout = 0.0;            // in training, the probability with which an attention score becomes 0
+  int64_t seed = 0;
+  bool use_causal_mask = false;
+  std::string name;
+  bool trainable = true;
+};
+// Attention without matrices, called as layer({query, value}) or layer({query, value, key}). If no key is given, it is
+// the value. The query is [batch, t, dim], the key [batch, s, dim], the value [batch, s, out], and the result
+// [batch, t, out]: softmax(scores) value. The score of a step q of the query and a step k of the key is q k', times the
+// weight `scale` [] if use_scale is true. With score_mode "concat" it is concat_score_weight [], a weight, times the
+// sum of the elements of tanh(scale * (q + k)). Throws InvalidArgumentError for another score_mode and for a rate
+// outside of [0, 1). Models throw it for inputs of another rank or of shapes that do not fit.
+COHORT_EXPORT LayerRef Attention(const AttentionOptions& options = {});
+
+struct COHORT_EXPORT AdditiveAttentionOptions {
+  bool use_scale = true;
+  double dropout = 0.0;  // in training, the probability with which an attention score becomes 0
+  int64_t seed = 0;
+  bool use_causal_mask = false;
+  std::string name;
+  bool trainable = true;
+};
+// As Attention, but the score is the sum of the elements of tanh(q + k), each times that of the weight `scale` [dim] if
+// use_scale is true.
+COHORT_EXPORT LayerRef AdditiveAttention(const AdditiveAttentionOptions& options = {});
 
 }  // namespace cohort::keras

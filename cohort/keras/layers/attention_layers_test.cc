@@ -1,4 +1,5 @@
-// MultiHeadAttention: what it computes, its weights, and what it refuses. tests/interop compares it with Keras.
+// MultiHeadAttention, Attention, AdditiveAttention: what they compute, their weights, and what they refuse.
+// tests/interop compares them with Keras.
 #include "cohort/keras/layers/attention_layers.h"
 
 #include <gmock/gmock.h>
@@ -72,10 +73,33 @@ TEST(AttentionLayersTest, DropsScoresInTrainingAlone) {
   EXPECT_NE(model.TrainOnBatch({data, data})[0].second, model.TrainOnBatch({data, data})[0].second);
 }
 
+TEST(AttentionLayersTest, AttentionByScores) {
+  const LayerTensor q = Input(Shape{1, 2}), v = Input(Shape{2, 1}), k = Input(Shape{2, 2});
+  const AttentionOptions concat = {.use_scale = true, .score_mode = "concat"};
+  Model model({q, v, k}, {Attention()({q, v, k}), Attention(concat)({q, v, k}),
+                          AdditiveAttention({.use_scale = false})({q, v, k})});
+  EXPECT_EQ(model.WeightNames().size(), 2u);
+  model.SetWeights({Tensor::Scalar(0.5f), Tensor::Scalar(3.0f)});  // scale and concat_score_weight
+  const ModelData x(
+      {Tensor::FromValues(Floats{1, 2}, Shape{1, 1, 2}), Tensor::FromValues(Floats{10, 20}, Shape{1, 2, 1}),
+       Tensor::FromValues(Floats{1, 0, -1, 1}, Shape{1, 2, 2})},
+      std::vector<Tensor>{});
+  const std::vector<Tensor> y = model.PredictAll(x);
+  const auto weighed = [](float first, float second) {
+    return (10 * std::exp(first) + 20 * std::exp(second)) / (std::exp(first) + std::exp(second));
+  };
+  const auto tanh2 = [](float a, float b, float scale) { return std::tanh(scale * a) + std::tanh(scale * b); };
+  EXPECT_NEAR(y[0].data<float>()[0], weighed(1, 1), 1e-4);
+  EXPECT_NEAR(y[1].data<float>()[0], weighed(3 * tanh2(2, 2, 0.5f), 3 * tanh2(0, 3, 0.5f)), 1e-4);
+  EXPECT_NEAR(y[2].data<float>()[0], weighed(tanh2(2, 2, 1), tanh2(0, 3, 1)), 1e-4);
+}
+
 TEST(AttentionLayersTest, WhatItRefuses) {
   const LayerTensor x = Input(Shape{4, 3}), y = Input(Shape{5, 3}), flat = Input(Shape{3});
   const auto error = [](const auto& call) { return MessageOf<InvalidArgumentError>(call); };
   EXPECT_THAT(error([] { MultiHeadAttention(0, 2); }), HasSubstr("num_heads=0"));
+  EXPECT_THAT(error([] { Attention({.score_mode = "sum"}); }), HasSubstr("dot or concat; got 'sum'"));
+  EXPECT_THAT(error([&] { AdditiveAttention()({x, Input(Shape{4, 5})}); }), HasSubstr("the same last dimension"));
   EXPECT_THAT(error([] { MultiHeadAttention(1, 2, {.dropout = 1}); }), HasSubstr("a rate in [0, 1); got 1"));
   EXPECT_THAT(error([&] { MultiHeadAttention(1, 2)(x); }), HasSubstr("{query, value, key}; got 1 inputs"));
   EXPECT_THAT(error([&] { MultiHeadAttention(1, 2)({x, flat}); }), HasSubstr("[batch, steps, features]"));

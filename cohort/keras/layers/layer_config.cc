@@ -32,7 +32,7 @@ const NameTable<WrapperMaker::second_type>& AllWrapperMakers() {
 // has it. Throws InvalidArgumentError if the calls differ in it.
 ConfigValue WithCallOptions(const ConfigValue& value) {
   const ConfigValue* calls = value.Find("inbound_nodes");
-  if (value.At("class_name").AsString() != "MultiHeadAttention" || calls == nullptr) return value;
+  if (!value.At("class_name").AsString().ends_with("Attention") || calls == nullptr) return value;
   int64_t causal = 0;
   for (const ConfigValue& call : calls->AsList()) {
     const ConfigValue* arguments = call.Find("kwargs");

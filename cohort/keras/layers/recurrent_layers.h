@@ -121,9 +121,9 @@ struct COHORT_EXPORT BidirectionalOptions {
 // sequences, that of the backward layer is turned around first, so that the steps fit. With return_state the states of
 // the forward layer follow as further results, then those of the backward layer. Initial states have the same order.
 // The new layer has weights of its own: `layer` and backward_layer only say of which kind its two parts are. These are
-// called "forward_<name of layer>" and "backward_<name of layer>", or as backward_layer is called. Throws
-// InvalidArgumentError for a layer that is not one of the three above, for another merge_mode, and for layers that
-// differ in return_sequences or return_state or read in the same direction.
+// called "forward_<name of layer>" and "backward_<name of layer>", or as backward_layer is called. If the options have
+// no input_shape, that of `layer` counts. Throws InvalidArgumentError for a layer that is not one of the three above,
+// for another merge_mode, and for layers that differ in return_sequences or return_state or read in the same direction.
 COHORT_EXPORT LayerRef Bidirectional(const LayerRef& layer, const BidirectionalOptions& options = {});
 
 struct COHORT_EXPORT TimeDistributedOptions {
@@ -134,7 +134,8 @@ struct COHORT_EXPORT TimeDistributedOptions {
 // Applies `layer` to each step of x [batch, steps, ...], with the same weights. The layer gets the steps of all
 // examples as one batch [batch * steps, ...]. So a BatchNormalization in it normalizes over all steps, and moves its
 // statistics once, while Keras calls it for one step after the other. If `layer` is a model, or was looked up in one, a
-// new model begins with copies of its weights.
+// new model begins with copies of its weights. Throws InvalidArgumentError if `layer` has an input_shape, because that
+// of this layer has the steps, too.
 COHORT_EXPORT LayerRef TimeDistributed(const LayerRef& layer, const TimeDistributedOptions& options = {});
 
 }  // namespace cohort::keras

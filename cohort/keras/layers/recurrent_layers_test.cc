@@ -360,6 +360,9 @@ TEST(RecurrentLayersTest, WhatTheyRefuse) {
                 Bidirectional(GRU(2), {.backward_layer = GRU(2, {.return_sequences = true, .go_backwards = true})});
               }),
               HasSubstr("same return_sequences"));
+  EXPECT_THAT(ErrorOfLayer([] { TimeDistributed(Dense(2, {.input_shape = Shape{4}})); }),
+              HasSubstr("among the options of TimeDistributed; got [4] for the Dense"));
+  EXPECT_EQ(Bidirectional(GRU(2, {.input_shape = Shape{3, 4}})).input_shape(), (Shape{3, 4}));
   EXPECT_THAT(ErrorOfLayer([] { TimeDistributed(Dense(2))(Input(Shape{3})); }), HasSubstr("of rank 3 or more"));
 }
 

@@ -171,9 +171,16 @@ class TimeDistributedLayer final : public CompoundLayer {
 }  // namespace
 
 LayerRef Bidirectional(const LayerRef& layer, const BidirectionalOptions& options) {
-  return MakeLayer<BidirectionalLayer>(layer, options).WithInputShape(options.input_shape);
+  const std::optional<Shape>& shape = options.input_shape ? options.input_shape : layer.input_shape();
+  return MakeLayer<BidirectionalLayer>(layer, options).WithInputShape(shape);
 }
 LayerRef TimeDistributed(const LayerRef& layer, const TimeDistributedOptions& options) {
+  if (layer.input_shape()) {
+    throw InvalidArgumentError(
+        StrCat("[keras/time_distributed] expected an input_shape among the options of "
+               "TimeDistributed; got ",
+               *layer.input_shape(), " for the ", layer->class_name(), " inside of it"));
+  }
   const LayerRef made = MakeLayer<TimeDistributedLayer>(layer, options);
   WeightOrigin origin = layer.origin();
   origin.part = origin.part.empty() ? NameOf(*layer) : NameOf(*layer) + "/" + origin.part;
