@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
+#include "cohort/checkpoint/saved_model/saved_model.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
-#include "cohort/estimator/saved_model.h"
 #include "cohort/estimator/testing/small_model.h"
 #include "cohort/registration.h"
 
@@ -131,7 +131,7 @@ TEST_F(EstimatorTest, AnExportIsASavedModel) {
   const std::string second = model.ExportModel(folder_ / "export", serving);
   EXPECT_NE(first, second);
   EXPECT_EQ(model.ExportModel(folder_ / "export", serving, {.reuse_equal = true}), first);
-  const SavedModel loaded(second);
+  const saved_model::SavedModel loaded(second);
   const Tensor logits = loaded.Run({{"x", Tensor::FromValues<float>({5, 5.5f}, Shape{1, 2})}}).at("logits");
   EXPECT_EQ(logits.ToVector<float>()[0], model.Predict(testing::EvaluationData)[1].at("logits").ToVector<float>()[0]);
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "export")) {
@@ -151,10 +151,17 @@ TEST_F(EstimatorTest, ExportOutputsAreSignatures) {
       return std::vector<Output>{ops::Placeholder(graph, DType::kFloat32, Shape{-1, 2}, "x")};
     });
   };
-  EXPECT_EQ(SavedModel(export_with({"a"})).signatures().at(kDefaultSignature).outputs.count("a_value"), 1u);
-  const SavedModel two(export_with({"a", kDefaultSignature}));
+  EXPECT_EQ(saved_model::SavedModel(export_with({"a"}))
+                .signatures()
+                .at(saved_model::kDefaultSignature)
+                .outputs.count("a_value"),
+            1u);
+  const saved_model::SavedModel two(export_with({"a", saved_model::kDefaultSignature}));
   EXPECT_EQ(two.signatures().size(), 2u);
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { export_with({"a", "b"}); }), HasSubstr(kDefaultSignature));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                export_with({"a", "b"});
+              }),
+              HasSubstr(saved_model::kDefaultSignature));
 }
 
 TEST_F(EstimatorTest, ASecondChiefOfTheFolderIsNamed) {

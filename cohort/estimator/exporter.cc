@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "cohort/checkpoint/saved_model/saved_model.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/estimator/model_graph.h"
-#include "cohort/estimator/saved_model.h"
 
 namespace cohort::estimator {
 namespace {
@@ -72,17 +72,18 @@ bool SameExport(const std::string& a, const std::string& b) {
   return true;
 }
 
-std::map<std::string, SavedModelSignature> SignaturesOf(const std::vector<Output>& features,
-                                                        const EstimatorSpec& spec) {
-  std::map<std::string, SavedModelSignature> signatures;
+std::map<std::string, saved_model::SavedModelSignature> SignaturesOf(const std::vector<Output>& features,
+                                                                     const EstimatorSpec& spec) {
+  std::map<std::string, saved_model::SavedModelSignature> signatures;
   for (const auto& [name, outputs] : spec.export_outputs) signatures[name].outputs = outputs;
   if (signatures.empty()) {
-    signatures[kDefaultSignature].outputs = spec.predictions;
+    signatures[saved_model::kDefaultSignature].outputs = spec.predictions;
   } else if (signatures.size() == 1) {
-    signatures[kDefaultSignature] = signatures.begin()->second;
-  } else if (signatures.count(kDefaultSignature) == 0) {
+    signatures[saved_model::kDefaultSignature] = signatures.begin()->second;
+  } else if (signatures.count(saved_model::kDefaultSignature) == 0) {
     throw InvalidArgumentError(StrCat("[estimator] expected one of the ", signatures.size(),
-                                      " export_outputs to be called \"", kDefaultSignature, "\"; none is"));
+                                      " export_outputs to be called \"", saved_model::kDefaultSignature,
+                                      "\"; none is"));
   }
   for (auto& [name, signature] : signatures) {
     for (const Output& feature : features) signature.inputs[feature.node->name()] = feature;
@@ -106,7 +107,7 @@ std::string Estimator::ExportModel(const std::string& export_dir_base, const Ser
   const EstimatorSpec spec = model_fn_({graph, features, {}, ModeKeys::kPredict, config_});
   LogInfo("estimator", "Done calling model_fn.");
   CheckSpec(spec, ModeKeys::kPredict);
-  WriteSavedModel(graph, SignaturesOf(features, spec), checkpoint, made.temporary());
+  saved_model::WriteSavedModel(graph, SignaturesOf(features, spec), checkpoint, made.temporary());
   for (const std::string& name : options.reuse_equal ? ExportsIn(export_dir_base) : std::vector<std::string>()) {
     std::string earlier = StrCat(export_dir_base, "/", name);
     if (!SameExport(earlier, made.temporary())) continue;

@@ -15,11 +15,11 @@
 #include <thread>
 
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/checkpoint/saved_model/saved_model.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
-#include "cohort/estimator/saved_model.h"
 #include "tests/chaos/process_cluster.h"
 
 namespace cohort::testing {
@@ -82,7 +82,7 @@ class EstimatorChaosTest : public ::testing::Test {
         << cluster_.Describe();
     ASSERT_EQ(ExportsOf("final").size(), 1u) << cluster_.Describe();
     EXPECT_EQ(ExportsOf("final", "temp-").size(), 0u);
-    const estimator::SavedModel exported(ExportsOf("final").front());
+    const saved_model::SavedModel exported(ExportsOf("final").front());
     const float w = last.Read("w").scalar<float>();
     EXPECT_EQ(exported.Run({{"x", Tensor::Vector<float>({2})}}).at("y").ToVector<float>()[0], 2 * w);
   }

@@ -40,7 +40,7 @@ estimator::EstimatorSpec Model(const estimator::ModelFnArgs& args) {
   const Output probabilities = ops::Softmax(logits);
   estimator::EstimatorSpec spec{.mode = args.mode};
   spec.predictions = {{"labels", ops::ArgMax(logits, 1)}, {"probabilities", probabilities}};
-  spec.export_outputs = {{estimator::kDefaultSignature, spec.predictions}, {"scores", {{"logits", logits}}}};
+  spec.export_outputs = {{saved_model::kDefaultSignature, spec.predictions}, {"scores", {{"logits", logits}}}};
   if (args.mode == estimator::ModeKeys::kPredict) return spec;
   spec.loss = losses::MeanSquaredError(args.labels.front(), probabilities);
   if (args.mode == estimator::ModeKeys::kEval) return spec;
@@ -67,7 +67,7 @@ Json Export(const Arguments& arguments) {
   const std::string dir = model.ExportModel(arguments.at(0) + "/export", [](Graph& graph) {
     return std::vector<Output>{ops::Placeholder(graph, DType::kFloat32, Shape{-1, kFeatures}, "x")};
   });
-  const estimator::SavedModel loaded(dir);
+  const saved_model::SavedModel loaded(dir);
   const auto values = loaded.Run({{"x", Examples()}});
   return {{"dir", dir},
           {"x", RowsOf(Examples())},
@@ -79,13 +79,13 @@ Json Export(const Arguments& arguments) {
 Json RunModel(const Arguments& arguments) {
   std::vector<float> x;
   for (size_t i = 3; i < arguments.size(); ++i) x.push_back(std::stof(arguments[i]));
-  const estimator::SavedModel model(arguments.at(0));
+  const saved_model::SavedModel model(arguments.at(0));
   return model.Run({{"x", Tensor::Vector(x)}}, arguments.at(1)).at(arguments.at(2)).ToVector<float>();
 }
 
 Json Ops(const Arguments&) {
   Json ops;
-  for (const OpDef* op : OpRegistry::Global().All()) ops[op->name()] = estimator::HasTensorFlowForm(op->name());
+  for (const OpDef* op : OpRegistry::Global().All()) ops[op->name()] = saved_model::HasTensorFlowForm(op->name());
   return ops;
 }
 

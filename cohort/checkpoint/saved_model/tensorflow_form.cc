@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/checkpoint/saved_model/tensorflow_form_internal.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/estimator/tensorflow_form_internal.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -17,7 +17,7 @@
 #include "cohort/ops/unary.h"
 #include "cohort/proto/tensor_proto.h"
 
-namespace cohort::estimator {
+namespace cohort::saved_model {
 namespace {
 
 // Returns the outputs of LayerNorm (ops/layer_norm.cc), computed by small ops.
@@ -123,4 +123,4 @@ std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& gra
   return new_names;
 }
 
-}  // namespace cohort::estimator
+}  // namespace cohort::saved_model

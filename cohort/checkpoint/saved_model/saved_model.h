@@ -13,7 +13,7 @@
 #include "cohort/graph/graph.h"
 #include "cohort/runtime/session.h"
 
-namespace cohort::estimator {
+namespace cohort::saved_model {
 
 inline constexpr const char* kServingTag = "serve";
 inline constexpr const char* kDefaultSignature = "serving_default";
@@ -67,4 +67,4 @@ class COHORT_EXPORT SavedModel {
   std::unique_ptr<Session> session_;
 };
 
-}  // namespace cohort::estimator
+}  // namespace cohort::saved_model

@@ -6,7 +6,7 @@
 
 #include "cohort/proto/graph.pb.h"
 
-namespace cohort::estimator {
+namespace cohort::saved_model {
 
 // Replaces each node LayerNorm of `graph` by small ops which compute the same. The result has the name of the node. The
 // others are below that name. Function bodies stay as they are. Returns, for each output after the first one, the name
@@ -14,4 +14,4 @@ namespace cohort::estimator {
 // inputs.
 std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph);
 
-}  // namespace cohort::estimator
+}  // namespace cohort::saved_model

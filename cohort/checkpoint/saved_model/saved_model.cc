@@ -1,7 +1,7 @@
 // WriteSavedModel adds a saver to the graph (SaveV2, RestoreV2), cuts out what is needed, and writes it with the values
 // of a checkpoint. SavedModel imports such a graph and runs its restore op. saved_model.pb has one MetaGraphDef: the
 // graph, the names of the saver's nodes, collections of variables, and the signatures.
-#include "cohort/estimator/saved_model.h"
+#include "cohort/checkpoint/saved_model/saved_model.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "cohort/checkpoint/ops.h"
+#include "cohort/checkpoint/saved_model/tensorflow_form_internal.h"
 #include "cohort/checkpoint/stored_variable.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/estimator/tensorflow_form_internal.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/graph/scopes.h"
@@ -26,7 +26,7 @@
 #include "cohort/proto/saved_model.pb.h"
 #include "cohort/proto/tensor_proto.h"
 
-namespace cohort::estimator {
+namespace cohort::saved_model {
 namespace {
 
 constexpr const char* kFile = "/saved_model.pb";
@@ -422,4 +422,4 @@ std::map<std::string, Tensor> SavedModel::Run(const std::map<std::string, Tensor
   return outputs;
 }
 
-}  // namespace cohort::estimator
+}  // namespace cohort::saved_model

@@ -1,4 +1,4 @@
-#include "cohort/estimator/saved_model.h"
+#include "cohort/checkpoint/saved_model/saved_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@
 #include "cohort/ops/variables.h"
 #include "cohort/registration.h"
 
-namespace cohort::estimator {
+namespace cohort::saved_model {
 namespace {
 
 using cohort::testing::TempFolder;
@@ -219,4 +219,4 @@ TEST_F(SavedModelTest, DamagedFilesAreNamed) {
 }
 
 }  // namespace
-}  // namespace cohort::estimator
+}  // namespace cohort::saved_model
