@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cohort/checkpoint/saved_model/export_folder.h"
 #include "cohort/checkpoint/saved_model/saved_model.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
@@ -31,37 +32,15 @@ std::vector<std::string> ExportsIn(const std::string& dir) {
   return names;
 }
 
-// A folder temp-<seconds> that becomes <seconds>, or is removed.
-class NewExport {
- public:
-  explicit NewExport(const std::string& base) : base_(base) {
-    CreateDirectories(base);
-    seconds_ =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-    while (fs::exists(dir()) || fs::exists(temporary())) ++seconds_;
-    CreateDirectories(temporary());
-  }
-  ~NewExport() {
-    std::error_code ignored;
-    if (!published_) fs::remove_all(temporary(), ignored);
-  }
-  NewExport(const NewExport&) = delete;
-  NewExport& operator=(const NewExport&) = delete;
-
-  std::string temporary() const { return StrCat(base_, "/temp-", seconds_); }
-  std::string dir() const { return StrCat(base_, "/", seconds_); }
-  void Publish() {
-    SyncDirectory(temporary());
-    RenameFile(temporary(), dir());
-    published_ = true;
-    SyncDirectory(base_);
-  }
-
- private:
-  const std::string base_;
-  int64_t seconds_ = 0;
-  bool published_ = false;
-};
+// Returns a folder temp-<seconds> that becomes <seconds>.
+saved_model::ExportFolder NewExport(const std::string& base) {
+  CreateDirectories(base);
+  int64_t seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto path = [&](const char* prefix) { return StrCat(base, "/", prefix, seconds); };
+  while (fs::exists(path("")) || fs::exists(path("temp-"))) ++seconds;
+  return saved_model::ExportFolder(path(""), path("temp-"));
+}
 
 // Returns whether two exports have the same graph and the same values, whose checksums are in the index.
 bool SameExport(const std::string& a, const std::string& b) {
@@ -72,9 +51,8 @@ bool SameExport(const std::string& a, const std::string& b) {
   return true;
 }
 
-std::map<std::string, saved_model::SavedModelSignature> SignaturesOf(const std::vector<Output>& features,
-                                                                     const EstimatorSpec& spec) {
-  std::map<std::string, saved_model::SavedModelSignature> signatures;
+saved_model::Signatures SignaturesOf(const std::vector<Output>& features, const EstimatorSpec& spec) {
+  saved_model::Signatures signatures;
   for (const auto& [name, outputs] : spec.export_outputs) signatures[name].outputs = outputs;
   if (signatures.empty()) {
     signatures[saved_model::kDefaultSignature].outputs = spec.predictions;
@@ -99,7 +77,7 @@ std::string Estimator::ExportModel(const std::string& export_dir_base, const Ser
   if (checkpoint.empty()) {
     throw NotFoundError(StrCat("[estimator] expected a checkpoint to export in ", model_dir(), "; got none"));
   }
-  NewExport made(export_dir_base);
+  saved_model::ExportFolder made = NewExport(export_dir_base);
   Graph graph;
   (void)ops::GetOrCreateGlobalStep(graph);
   const std::vector<Output> features = serving_input_fn(graph);
@@ -115,8 +93,8 @@ std::string Estimator::ExportModel(const std::string& export_dir_base, const Ser
     return earlier;
   }
   made.Publish();
-  LogInfo("estimator", "SavedModel written to: ", made.dir(), "/saved_model.pb");
-  return made.dir();
+  LogInfo("estimator", "SavedModel written to: ", made.path(), "/saved_model.pb");
+  return made.path();
 }
 
 FinalExporter::FinalExporter(std::string name, Estimator::ServingInputFn serving_input_fn)

@@ -1,6 +1,8 @@
 // Writes SavedModels for test_saved_model.py, and reads TensorFlow's.
 //   interop_saved_model export FOLDER        trains an Estimator and exports it below FOLDER. Prints {"dir": ..., "x":
 //                                            rows, "labels": classes, "probabilities": rows, "logits": rows}
+//   interop_saved_model save_session DIR     trains on a parameter server, and saves the session to DIR. Prints {"x":
+//                                            rows, "scores": rows}
 //   interop_saved_model run DIR SIGNATURE OUTPUT X...   feeds the vector X to the input "x" and prints the output
 //   interop_saved_model ops                  prints {"op": whether Cohort counts it as TensorFlow's} for all ops
 #include <functional>
@@ -76,6 +78,30 @@ Json Export(const Arguments& arguments) {
           {"logits", RowsOf(loaded.Run({{"x", Examples()}}, "scores").at("logits"))}};
 }
 
+// A linear model whose variables are on a parameter server of this process, trained by Adam.
+Json SaveSession(const Arguments& arguments) {
+  ServerOptions options;
+  options.token = "interop-saved-model";
+  distribute::LocalCluster cluster({.workers = 1, .ps = 1, .server = options});
+  Graph graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, kFeatures}, "x");
+  const DeviceScope scope(graph, "/job:ps/task:0");
+  const ops::Variable step = ops::GetOrCreateGlobalStep(graph);
+  const ops::Variable w = ops::GetVariable(graph, "linear/w", Shape{kFeatures, kClasses});
+  const ops::Variable b(graph, Tensor::Vector<float>({1, 2, 3}), {.name = "linear/b"});
+  const Output scores = ops::Softmax(ops::MatMul(x, w) + b);
+  train::AdamOptimizer optimizer(0.1);
+  Node* train_op = optimizer.Minimize(ops::Mean(ops::Square(scores)), step);
+  Node* init = ops::GlobalVariablesInitializer(graph);
+  graph.Finalize();
+  Session session(graph, cluster.server("worker", 0).Target());
+  session.Run({}, {}, {init});
+  for (int i = 0; i < 5; ++i) session.Run({{x, Examples()}}, {}, {train_op});
+  saved_model::SimpleSave(session, arguments.at(0), {{"x", x}}, {{"scores", scores}});
+  const Tensor values = session.Run({{x, Examples()}}, {scores})[0];
+  return {{"x", RowsOf(Examples())}, {"scores", RowsOf(values)}};
+}
+
 Json RunModel(const Arguments& arguments) {
   std::vector<float> x;
   for (size_t i = 3; i < arguments.size(); ++i) x.push_back(std::stof(arguments[i]));
@@ -94,7 +120,10 @@ Json Ops(const Arguments&) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<nlohmann::json(const cohort::Arguments&)>> commands{
-      {"export", cohort::Export}, {"run", cohort::RunModel}, {"ops", cohort::Ops}};
+      {"export", cohort::Export},
+      {"save_session", cohort::SaveSession},
+      {"run", cohort::RunModel},
+      {"ops", cohort::Ops}};
   try {
     cohort::RegisterAll();
     std::cout << commands.at(argc > 1 ? argv[1] : "")(cohort::Arguments(argv + 2, argv + argc)) << "\n";

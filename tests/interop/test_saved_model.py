@@ -79,6 +79,22 @@ def test_we_load_a_model_of_tensorflow(tmp_path):
     np.testing.assert_allclose(ours, wanted, rtol=1e-6)
 
 
+def test_tensorflow_loads_a_session(tmp_path):
+    """The variables were on a parameter server. The optimizer's variables and the step are not in the file."""
+    folder = str(tmp_path / "model")
+    printed = json.loads(our_programs.output("interop_saved_model", "save_session", folder))
+    model = tf.saved_model.load(folder)
+    assert {*model.signatures} == {"serving_default"}
+    check(printed["scores"], model.signatures["serving_default"](x=tf.constant(printed["x"]))["scores"].numpy())
+    assert {variable.name for variable in model.variables} == {"linear/w:0", "linear/b:0"}
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], folder)
+        signature = meta.signature_def["serving_default"]
+        assert signature.method_name == "tensorflow/serving/predict"
+        scores = session.run(signature.outputs["scores"].name, {signature.inputs["x"].name: printed["x"]})
+        check(printed["scores"], scores)
+
+
 def test_the_ops_that_tensorflow_lacks_are_known():
     """An export names an op that TensorFlow does not have. So the list of those ops has to be right."""
     for name, has_form in json.loads(our_programs.output("interop_saved_model", "ops")).items():

@@ -97,6 +97,33 @@ TEST_F(SavedModelTest, WritesLayerNormInOpsOfTensorFlow) {
   }
 }
 
+// TensorFlow has the op, but cannot run it between a convolution and a Tanh.
+TEST_F(SavedModelTest, WritesBatchNormOfInferenceInSmallOps) {
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
+    Graph graph;
+    const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, 1, 1, 2}, "x");
+    const auto channels = [&](std::vector<float> values) { return ops::Const(graph, values); };
+    const ops::BatchNorm norm =
+        ops::FusedBatchNorm(ops::Cast(x, dtype), channels({2, 3}), channels({1, 0}), channels({0.5, -1}),
+                            channels({4, 0.25}), {.epsilon = 0.1f, .is_training = false}, "norm");
+    const std::map<std::string, Output> outputs = {{"y", norm.y}, {"mean", norm.y.node->output(1)}};
+    const std::string dir = folder_ / StrCat(dtype);
+    CreateDirectories(dir);
+    WriteSavedModel(graph, {{kDefaultSignature, {.inputs = {{"x", x}}, .outputs = outputs}}}, "", dir);
+    const SavedModel model(dir);
+    for (const Node* node : model.graph().nodes()) EXPECT_NE(node->op().name(), "FusedBatchNormV3") << node->name();
+    const Tensor rows = Tensor::FromValues<float>({1, 3, -2, 0.5}, Shape{2, 1, 1, 2});
+    std::map<std::string, Tensor> got = model.Run({{"x", rows}});
+    Session session(graph);
+    for (const auto& [name, output] : outputs) {
+      const std::vector<Tensor> values = session.Run({{x, rows}}, {output});
+      EXPECT_EQ(got.at(name).shape(), values[0].shape());
+      const float near = dtype == DType::kFloat32 ? 1e-5f : 0.1f;
+      EXPECT_THAT(Numbers(got.at(name)), Pointwise(FloatNear(near), Numbers(values[0]))) << name;
+    }
+  }
+}
+
 TEST_F(SavedModelTest, CarriesTheValuesOfTheCheckpoint) {
   Graph graph;
   WriteSavedModel(graph, Model(graph), checkpoint_, folder_.path());

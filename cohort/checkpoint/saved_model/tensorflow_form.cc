@@ -1,5 +1,6 @@
+// WriteOwnOpsAsTensorFlows. An op's form is built in a graph of its own, between placeholders that stand for the inputs
+// of the op's node. Its nodes then get the names of these inputs and names below that of the node.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -19,18 +20,6 @@
 
 namespace cohort::saved_model {
 namespace {
-
-// Returns the outputs of LayerNorm (ops/layer_norm.cc), computed by small ops.
-std::array<Output, 3> LayerNormBySmallOps(Output x, Output scale, Output offset, float epsilon) {
-  const auto mean_of_row = [](Output of) { return ops::Mean(of, {-1}, /*keep_dims=*/true); };
-  const Output wide = ops::Cast(x, scale.dtype());
-  const Output mean = mean_of_row(wide);
-  const Output centred = wide - mean;
-  const Output variance = mean_of_row(ops::Square(centred));
-  const Output inverse = ops::Rsqrt(variance + ops::ScalarLike(variance, epsilon));
-  const Output y = ops::Cast(centred * inverse * scale + offset, x.dtype());
-  return {ops::Identity(y), ops::Squeeze(mean, {-1}), ops::Squeeze(inverse, {-1})};
-}
 
 // The nodes that stand for a node of an own op.
 struct SmallOps {
@@ -52,29 +41,69 @@ void Rename(std::map<std::string, std::string> given, const std::string& prefix,
   }
 }
 
-SmallOps LayerNormForm(const proto::NodeDef& node, const std::string& prefix) {
+// An op that is written in small ops.
+struct WrittenOp {
+  std::vector<const char*> dtypes;  // of the inputs: the attributes that have them
+  // Adds the small ops for the op's inputs. Returns the first outputs of the op, the first one as a node of its own.
+  std::vector<Output> (*add)(const std::vector<Output>& inputs, float epsilon);
+};
+
+std::vector<Output> AddBatchNorm(const std::vector<Output>& inputs, float epsilon) {
+  const Output &x = inputs[0], &mean = inputs[3], &variance = inputs[4];
+  const Output factor = ops::Rsqrt(variance + ops::ScalarLike(variance, epsilon)) * inputs[1];
+  const Output y = ops::Cast(x, factor.dtype()) * factor + (inputs[2] - mean * factor);
+  return {ops::Identity(ops::Cast(y, x.dtype())), ops::Identity(mean), ops::Identity(variance)};
+}
+
+// As ops/layer_norm.cc.
+std::vector<Output> AddLayerNorm(const std::vector<Output>& inputs, float epsilon) {
+  const Output &x = inputs[0], &scale = inputs[1], &offset = inputs[2];
+  const auto mean_of_row = [](Output of) { return ops::Mean(of, {-1}, /*keep_dims=*/true); };
+  const Output wide = ops::Cast(x, scale.dtype());
+  const Output mean = mean_of_row(wide);
+  const Output centred = wide - mean;
+  const Output variance = mean_of_row(ops::Square(centred));
+  const Output inverse = ops::Rsqrt(variance + ops::ScalarLike(variance, epsilon));
+  const Output y = ops::Cast(centred * inverse * scale + offset, x.dtype());
+  return {ops::Identity(y), ops::Squeeze(mean, {-1}), ops::Squeeze(inverse, {-1})};
+}
+
+// Returns null if the node is written as it is. `read`: the tensors that other nodes read.
+const WrittenOp* WrittenOpOf(const proto::NodeDef& node, const std::set<std::string>& read) {
+  static const WrittenOp layer_norm = {{"T", "U", "U"}, AddLayerNorm};
+  static const WrittenOp batch_norm = {{"T", "U", "U", "U", "U"}, AddBatchNorm};
+  if (node.op() == "LayerNorm") return &layer_norm;
+  if (node.op() != "FusedBatchNormV3" || node.attr().at("is_training").b()) return nullptr;
+  for (const int reserve_space : {3, 4, 5}) {
+    if (read.count(StrCat(node.name(), ":", reserve_space)) > 0) return nullptr;
+  }
+  return &batch_norm;
+}
+
+SmallOps FormOf(const proto::NodeDef& node, const WrittenOp& op, const std::string& prefix) {
   std::vector<std::string> inputs, controls;
   for (const std::string& input : node.input()) (input.starts_with('^') ? controls : inputs).push_back(input);
-  if (inputs.size() != 3) {
-    throw InvalidArgumentError(StrCat("[saved model] expected three inputs of the node \"", node.name(),
-                                      "\" of the op LayerNorm; got ", inputs.size()));
+  if (inputs.size() != op.dtypes.size()) {
+    throw InvalidArgumentError(StrCat("[saved model] expected ", op.dtypes.size(), " inputs of the node \"",
+                                      node.name(), "\" of the op ", node.op(), "; got ", inputs.size()));
   }
-  const auto dtype = [&](const char* attr) { return static_cast<DType>(node.attr().at(attr).type()); };
   const auto shapes = node.attr().find("_output_shapes");
   const Shape shape = shapes == node.attr().end() ? Shape::UnknownRank() : FromProto(shapes->second.list().shape(0));
   const Shape channels = {shape.has_rank() ? shape.dim(shape.rank() - 1) : -1};
 
   Graph graph;
-  const std::array<Output, 3> from = {ops::Placeholder(graph, dtype("T"), shape),
-                                      ops::Placeholder(graph, dtype("U"), channels),
-                                      ops::Placeholder(graph, dtype("U"), channels)};
-  const std::array<Output, 3> to = LayerNormBySmallOps(from[0], from[1], from[2], node.attr().at("epsilon").f());
+  std::vector<Output> from;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto dtype = static_cast<DType>(node.attr().at(op.dtypes[i]).type());
+    from.push_back(ops::Placeholder(graph, dtype, i == 0 ? shape : channels));
+  }
+  const std::vector<Output> to = op.add(from, node.attr().at("epsilon").f());
   SmallOps form;
   if (!form.nodes.ParseFromString(SerializeGraphDef(graph, {.output_shapes = true}))) {
-    throw InternalError("[saved model] the form of LayerNorm cannot be read back");
+    throw InternalError(StrCat("[saved model] the form of ", node.op(), " cannot be read back"));
   }
   std::map<std::string, std::string> names = {{to[0].node->name(), node.name()}};
-  for (size_t i = 0; i < 3; ++i) names[from[i].node->name()] = inputs[i];
+  for (size_t i = 0; i < inputs.size(); ++i) names[from[i].node->name()] = inputs[i];
   auto& nodes = *form.nodes.mutable_node();
   const auto is_placeholder = [](const proto::NodeDef& added) { return added.op() == "Placeholder"; };
   Rename(names, prefix, form.nodes);
@@ -82,7 +111,8 @@ SmallOps LayerNormForm(const proto::NodeDef& node, const std::string& prefix) {
   for (proto::NodeDef& added : nodes) {
     for (const std::string& control : controls) added.add_input(control);
   }
-  form.outputs = {node.name(), prefix + to[1].node->name(), prefix + to[2].node->name()};
+  form.outputs = {node.name()};
+  for (size_t i = 1; i < to.size(); ++i) form.outputs.push_back(prefix + to[i].node->name());
   return form;
 }
 
@@ -97,16 +127,20 @@ std::string PrefixBelow(const std::string& node, const std::set<std::string>& na
 }  // namespace
 
 std::map<std::string, std::string> WriteOwnOpsAsTensorFlows(proto::GraphDef& graph) {
-  std::set<std::string> names;
-  for (const proto::NodeDef& node : graph.node()) names.insert(node.name());
+  std::set<std::string> names, read;
+  for (const proto::NodeDef& node : graph.node()) {
+    names.insert(node.name());
+    read.insert(node.input().begin(), node.input().end());
+  }
   std::map<std::string, std::string> new_names;  // see the header
   proto::GraphDef written;
   for (proto::NodeDef& node : *graph.mutable_node()) {
-    if (node.op() != "LayerNorm") {
+    const WrittenOp* op = WrittenOpOf(node, read);
+    if (op == nullptr) {
       *written.add_node() = std::move(node);
       continue;
     }
-    SmallOps form = LayerNormForm(node, PrefixBelow(node.name(), names));
+    SmallOps form = FormOf(node, *op, PrefixBelow(node.name(), names));
     for (size_t i = 1; i < form.outputs.size(); ++i) new_names[StrCat(node.name(), ":", i)] = form.outputs[i];
     for (proto::NodeDef& added : *form.nodes.mutable_node()) {
       names.insert(added.name());
