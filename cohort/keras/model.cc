@@ -157,6 +157,7 @@ void Model::Save(const std::string& path) const { SaveModel(*this, path); }
 void Model::SaveWeights(const std::string& path) const { keras::SaveWeights(*this, path); }
 void Model::LoadWeights(const std::string& path) { keras::LoadWeights(*this, path); }
 void Model::ExportOnnx(const std::string& path) const { keras::ExportOnnx(*this, path); }
+void Model::ExportSavedModel(const std::string& path) const { keras::ExportSavedModel(*this, path); }
 
 Graph& Model::graph() const { return state_->engine().graph(); }
 Session& Model::session() const { return state_->engine().session(); }

@@ -126,6 +126,7 @@ class COHORT_EXPORT Model {
   void SaveWeights(const std::string& path) const;  // ".weights.h5"
   void LoadWeights(const std::string& path);        // ".keras" or ".weights.h5"
   void ExportOnnx(const std::string& path) const;
+  void ExportSavedModel(const std::string& path) const;
 
   // Return the model's graph and session, for uses that this class does not cover. The model owns them. The program may
   // add nodes.

@@ -485,6 +485,7 @@ Json Train(const Json& request) {
   const Json predictions = Predictions(*model, batches[0]);
   if (request.contains("save")) model->Save(request.at("save"));
   if (request.contains("onnx")) model->ExportOnnx(request.at("onnx"));
+  if (request.contains("saved_model")) model->ExportSavedModel(request.at("saved_model"));
   const Json more = Steps(*model, batches, steps, request.value("more", 0));
   Json final = Json::object();
   const std::vector<Tensor> trained = model->GetWeights();

@@ -1,4 +1,4 @@
-// Writes and reads models and their weights, in the formats of Keras 3. Exports models as ONNX.
+// Writes and reads models and their weights, in the formats of Keras 3. Exports models as ONNX and as SavedModels.
 #pragma once
 
 #include <functional>
@@ -59,5 +59,15 @@ COHORT_EXPORT void LoadWeights(Model& model, const std::string& path);
 // the names of their layers. Images stay [batch, rows, columns, channels]. Throws FailedPreconditionError if input
 // shapes are not known. Throws UnimplementedError that names the op if an op of the model has no form in ONNX.
 COHORT_EXPORT void ExportOnnx(const Model& model, const std::string& path);
+
+// Writes the inference graph and the weights as a SavedModel into the new folder `path`, as Keras's model.export(path)
+// does, for example for TensorFlow Serving. TensorFlow loads it with tf.saved_model.load, and Cohort with
+// saved_model::SavedModel. The tag is "serve". The signatures "serving_default" and "serve" are the same function. Its
+// inputs have the names of the model's Input() layers, and any batch size. Its outputs are called "output_0",
+// "output_1" and so on, as in Keras. The graph computes in float32, whatever the model's policy is. The folder gets its
+// name when it is complete. Throws FailedPreconditionError if input shapes are not known, UnimplementedError that names
+// the op if TensorFlow lacks an op of the model, AlreadyExistsError that names the folder if `path` is there and is not
+// an empty folder, and the errors of core/file.h.
+COHORT_EXPORT void ExportSavedModel(const Model& model, const std::string& path);
 
 }  // namespace cohort::keras
