@@ -83,8 +83,23 @@ LossPtr LossOf(const std::string& name, const Json& options) {
       {"Poisson", Poisson},
       {"Hinge", Hinge},
       {"SquaredHinge", SquaredHinge},
+      {"CategoricalHinge", CategoricalHinge},
       {"CosineSimilarity", CosineSimilarity},
       {"KLDivergence", KLDivergence}};
+  if (name == "BinaryFocalCrossentropy") {
+    return BinaryFocalCrossentropy({options.value("apply_class_balancing", false), options.value("alpha", 0.25),
+                                    options.value("gamma", 2.0), cross.from_logits, cross.label_smoothing,
+                                    cross.reduction});
+  }
+  if (name == "CategoricalFocalCrossentropy") {
+    return CategoricalFocalCrossentropy({options.value("alpha", 0.25), options.value("gamma", 2.0), cross.from_logits,
+                                         cross.label_smoothing, cross.reduction});
+  }
+  const auto axis = options.value("axis", std::vector<int64_t>());
+  if (name == "Dice") return Dice({cross.reduction, "", axis});
+  if (name == "Tversky") {
+    return Tversky({options.value("alpha", 0.5), options.value("beta", 0.5), cross.reduction, "", axis});
+  }
   if (const auto found = kPlain.find(name); found != kPlain.end()) return found->second({ReductionOf(options)});
   return Huber({options.value("delta", 1.0), ReductionOf(options)});
 }

@@ -40,14 +40,19 @@ def loss_data(name, options, activation, rng):
     kind = name.lower().replace("_", "")
     if kind == "sparsecategoricalcrossentropy":
         y_true = rng.integers(0, CLASSES, BATCH).astype(np.int32)
-    elif kind == "categoricalcrossentropy":
+    elif kind in ("categoricalcrossentropy", "categoricalfocalcrossentropy"):
         y_true = one_hot(rng.integers(0, CLASSES, BATCH))
-    elif kind == "binarycrossentropy":
+    elif kind in ("binarycrossentropy", "binaryfocalcrossentropy"):
         y_true = rng.integers(0, 2, (BATCH, CLASSES)).astype(np.float32)
     elif kind in ("hinge", "squaredhinge"):
         signs = rng.integers(0, 2, (BATCH, CLASSES)).astype(np.float32)
         # A class's name stands for targets of 0 and 1, a function's name for targets of -1 and 1.
         return (signs if name[0].isupper() else 2 * signs - 1), normal(rng, BATCH, CLASSES)
+    elif kind == "categoricalhinge":
+        return one_hot(rng.integers(0, CLASSES, BATCH)), normal(rng, BATCH, CLASSES)
+    elif kind in ("dice", "tversky"):
+        masks = rng.integers(0, 2, (BATCH, 3, CLASSES)).astype(np.float32)
+        return masks, (1 / (1 + np.exp(-normal(rng, *masks.shape) - masks))).astype(np.float32)
     elif kind in ("kldivergence", "kld"):
         y_true = distribution(normal(rng, BATCH, CLASSES))
         y_true[0] = one_hot(1)
@@ -59,7 +64,7 @@ def loss_data(name, options, activation, rng):
     scores = normal(rng, BATCH, CLASSES, scale=3)
     if options.get("from_logits") or activation:
         return y_true, scores
-    if kind == "binarycrossentropy":
+    if kind.startswith("binary"):
         return y_true, (1 / (1 + np.exp(-scores))).astype(np.float32)
     # The probabilities are not quite normalized. One is 1 and one is 0.
     probabilities = np.exp(scores) / np.exp(scores).sum(1, keepdims=True) * 1.1
@@ -97,6 +102,34 @@ LOSSES = [
         "SquaredHinge": [({}, ""), ({"reduction": "sum"}, "")],
         "CosineSimilarity": [({}, ""), ({"reduction": "mean_with_sample_weight"}, "")],
         "KLDivergence": [({}, ""), ({"reduction": "sum"}, "")],
+        "BinaryFocalCrossentropy": [
+            ({}, ""),
+            ({"from_logits": True}, ""),
+            ({}, "sigmoid"),
+            ({"apply_class_balancing": True, "alpha": 0.4, "gamma": 1.5}, ""),
+            ({"gamma": 3.0, "label_smoothing": 0.2}, ""),
+        ],
+        "CategoricalFocalCrossentropy": [
+            ({}, ""),
+            ({"from_logits": True}, ""),
+            ({}, "softmax"),
+            ({"alpha": 0.6, "gamma": 1.5}, ""),
+            ({"from_logits": True, "label_smoothing": 0.1}, ""),
+        ],
+        "CategoricalHinge": [({}, ""), ({"reduction": "sum"}, "")],
+        "Dice": [
+            ({}, ""),
+            ({"axis": [1, 2]}, ""),
+            ({"axis": [-2, -1]}, ""),
+            ({"reduction": "sum"}, ""),
+            ({"reduction": "mean_with_sample_weight"}, ""),
+        ],
+        "Tversky": [({}, ""), ({"alpha": 0.3, "beta": 0.8}, ""), ({"axis": [1, 2], "reduction": "sum"}, "")],
+        "binary_focal_crossentropy": [({}, "")],
+        "categorical_focal_crossentropy": [({}, "")],
+        "categorical_hinge": [({}, "")],
+        "dice": [({}, "")],
+        "tversky": [({}, "")],
         "sparse_categorical_crossentropy": [({}, "")],
         "binary_crossentropy": [({}, "")],
         "mape": [({}, "")],

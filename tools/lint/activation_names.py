@@ -26,7 +26,7 @@ NAMED = {
     # The one activation that oneDNN can apply to a convolution without hiding NaN.
     ("cohort/backends/cpu/kernels/convolution_call.cc", "Selu"),
     # Binary cross-entropy takes the logits in front of a sigmoid, as Keras does.
-    ("cohort/keras/losses/losses.cc", "Sigmoid"),
+    ("cohort/keras/losses/crossentropy.cc", "Sigmoid"),
 }
 # Tests that list words which happen to be activations.
 LISTS = {"cohort/core/nearest_names_test.cc"}

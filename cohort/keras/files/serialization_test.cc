@@ -17,12 +17,26 @@ using ::testing::HasSubstr;
 
 TEST(SerializationTest, EverythingComesBackAsItWas) {
   for (const LossPtr& loss :
-       {SparseCategoricalCrossentropy({.from_logits = true}), CategoricalCrossentropy({.label_smoothing = 0.25}),
-        BinaryCrossentropy({.from_logits = true, .name = "mine"}), MeanSquaredError({.reduction = Reduction::kSum}),
-        MeanAbsoluteError({.reduction = Reduction::kMeanWithSampleWeight}), Huber({.delta = 3}),
-        MeanAbsolutePercentageError({.name = "mine"}), MeanSquaredLogarithmicError(), LogCosh(), Poisson(), Hinge(),
-        SquaredHinge({.reduction = Reduction::kSum}), CosineSimilarity({.name = "c"}),
-        KLDivergence({.reduction = Reduction::kMeanWithSampleWeight})}) {
+       {SparseCategoricalCrossentropy({.from_logits = true}),
+        CategoricalCrossentropy({.label_smoothing = 0.25}),
+        BinaryCrossentropy({.from_logits = true, .name = "mine"}),
+        MeanSquaredError({.reduction = Reduction::kSum}),
+        MeanAbsoluteError({.reduction = Reduction::kMeanWithSampleWeight}),
+        Huber({.delta = 3}),
+        MeanAbsolutePercentageError({.name = "mine"}),
+        MeanSquaredLogarithmicError(),
+        LogCosh(),
+        Poisson(),
+        Hinge(),
+        SquaredHinge({.reduction = Reduction::kSum}),
+        CosineSimilarity({.name = "c"}),
+        KLDivergence({.reduction = Reduction::kMeanWithSampleWeight}),
+        CategoricalHinge({.name = "h"}),
+        BinaryFocalCrossentropy({.apply_class_balancing = true, .alpha = 0.5, .gamma = 3, .label_smoothing = 0.5}),
+        CategoricalFocalCrossentropy({.alpha = 0.5, .gamma = 1, .from_logits = true}),
+        Dice(),
+        Dice({.axis = {-1}}),
+        Tversky({.alpha = 0.25, .beta = 2, .axis = {1, 2}})}) {
     EXPECT_EQ(DeserializeLoss(loss->Serialized())->Serialized().ToJson(), loss->Serialized().ToJson());
   }
   for (const MetricPtr& metric :

@@ -63,6 +63,11 @@ constexpr MakeLoss kHinge = Named<LossOptions, Hinge>;
 constexpr MakeLoss kSquaredHinge = Named<LossOptions, SquaredHinge>;
 constexpr MakeLoss kCosine = Named<LossOptions, CosineSimilarity>;
 constexpr MakeLoss kDivergence = Named<LossOptions, KLDivergence>;
+constexpr MakeLoss kBinaryFocal = Named<BinaryFocalCrossentropyOptions, BinaryFocalCrossentropy>;
+constexpr MakeLoss kCategoricalFocal = Named<CategoricalFocalCrossentropyOptions, CategoricalFocalCrossentropy>;
+constexpr MakeLoss kCategoricalHinge = Named<LossOptions, CategoricalHinge>;
+constexpr MakeLoss kDice = Named<DiceOptions, Dice>;
+constexpr MakeLoss kTversky = Named<TverskyOptions, Tversky>;
 constexpr MakeLoss kHuber = Named<HuberOptions, Huber>;
 
 const NameTable<MakeLoss>& LossTable() {
@@ -107,6 +112,16 @@ const NameTable<MakeLoss>& LossTable() {
                                                      {"KLD", kDivergence},
                                                      {"Huber", kHuber},
                                                      {"huber", kHuber},
+                                                     {"BinaryFocalCrossentropy", kBinaryFocal},
+                                                     {"binary_focal_crossentropy", kBinaryFocal},
+                                                     {"CategoricalFocalCrossentropy", kCategoricalFocal},
+                                                     {"categorical_focal_crossentropy", kCategoricalFocal},
+                                                     {"CategoricalHinge", kCategoricalHinge},
+                                                     {"categorical_hinge", kCategoricalHinge},
+                                                     {"Dice", kDice},
+                                                     {"dice", kDice},
+                                                     {"Tversky", kTversky},
+                                                     {"tversky", kTversky},
                                                  });
   return table;
 }

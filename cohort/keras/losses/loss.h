@@ -44,8 +44,10 @@ class COHORT_EXPORT Loss {
 
   // Returns one float32 value for each example. The result has the shape [batch], or [batch, d1, ...] if y_pred has
   // more than two dimensions. y_pred is float [batch, ..., outputs]. y_true may have any numeric dtype. Its rank is
-  // that of y_pred, or one less if the comment of the loss says so. Throws InvalidArgumentError if the shapes
-  // do not fit. If a shape is not known yet, the step that runs the nodes throws this error.
+  // that of y_pred, or one less if the comment of the loss says so. A loss that has one value for the whole batch (see
+  // DiceOptions) gives it to each example; if its reduction is kSum, the result is that one value, a scalar. Throws
+  // InvalidArgumentError if the shapes do not fit. If a shape is not known yet, the step that runs the nodes throws
+  // this error.
   virtual Output PerExample(const Output& y_true, const Output& y_pred) const = 0;
 
   // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction). As in Keras, y_true
@@ -94,6 +96,39 @@ struct COHORT_EXPORT HuberOptions {
   std::string name = "";
 };
 
+struct COHORT_EXPORT BinaryFocalCrossentropyOptions {
+  bool apply_class_balancing = false;  // true: values are multiplied by alpha (t = 1) or 1 - alpha (t = 0)
+  double alpha = 0.25;
+  double gamma = 2.0;            // not negative
+  bool from_logits = false;      // as in CrossentropyOptions
+  double label_smoothing = 0.0;  // in [0, 1]
+  Reduction reduction = Reduction::kSumOverBatchSize;
+  std::string name = "";
+};
+struct COHORT_EXPORT CategoricalFocalCrossentropyOptions {
+  double alpha = 0.25;           // a factor of all values
+  double gamma = 2.0;            // not negative
+  bool from_logits = false;      // as in CrossentropyOptions
+  double label_smoothing = 0.0;  // in [0, 1]
+  Reduction reduction = Reduction::kSumOverBatchSize;
+  std::string name = "";
+};
+struct COHORT_EXPORT DiceOptions {
+  Reduction reduction = Reduction::kSumOverBatchSize;
+  std::string name = "";
+  // The axes of the sums. They must not have axis 0, the batch. Empty: all axes with the batch, Keras's None. Then the
+  // loss has one value for the batch. If replicas share the batch, each has the value of its part, and the loss is the
+  // mean of these, weighted by the numbers of examples. So it depends on the parts, as in Keras.
+  std::vector<int64_t> axis = {};
+};
+struct COHORT_EXPORT TverskyOptions {
+  double alpha = 0.5;
+  double beta = 0.5;
+  Reduction reduction = Reduction::kSumOverBatchSize;
+  std::string name = "";
+  std::vector<int64_t> axis = {};  // as in DiceOptions
+};
+
 // In the formulas below, t is y_true and p is y_pred. In those of crossentropies, p are probabilities, even if y_pred
 // are logits.
 
@@ -106,6 +141,12 @@ COHORT_EXPORT LossPtr CategoricalCrossentropy(const CrossentropyOptions& options
 // Mean over the last axis of -(t log p + (1 - t) log(1 - p)). With label_smoothing = s, the loss uses
 // t (1 - s) + s / 2 instead of t.
 COHORT_EXPORT LossPtr BinaryCrossentropy(const CrossentropyOptions& options = {});
+// Mean over the last axis of (1 - q)^gamma times the value of BinaryCrossentropy, with q = t p + (1 - t) (1 - p).
+// label_smoothing is as in BinaryCrossentropy. Throws InvalidArgumentError if an option is out of range.
+COHORT_EXPORT LossPtr BinaryFocalCrossentropy(const BinaryFocalCrossentropyOptions& options = {});
+// -alpha sum_k (1 - p_k)^gamma t_k log p_k. t and label_smoothing are as in CategoricalCrossentropy. Throws
+// InvalidArgumentError if an option is out of range.
+COHORT_EXPORT LossPtr CategoricalFocalCrossentropy(const CategoricalFocalCrossentropyOptions& options = {});
 COHORT_EXPORT LossPtr MeanSquaredError(const LossOptions& options = {});   // mean over the last axis of (t - p)^2
 COHORT_EXPORT LossPtr MeanAbsoluteError(const LossOptions& options = {});  // mean over the last axis of |t - p|
 // Mean over the last axis of 100 |t - p| / max(|t|, 1e-7).
@@ -118,6 +159,14 @@ COHORT_EXPORT LossPtr Poisson(const LossOptions& options = {});  // mean over th
 // has are 0 or 1, the loss uses 2 t - 1 instead of t.
 COHORT_EXPORT LossPtr Hinge(const LossOptions& options = {});
 COHORT_EXPORT LossPtr SquaredHinge(const LossOptions& options = {});  // as Hinge, of max(1 - t p, 0)^2
+// max(1 + max_k((1 - t_k) p_k) - sum_k t_k p_k, 0), for one-hot t. y_pred has at least the dimensions [batch, classes].
+COHORT_EXPORT LossPtr CategoricalHinge(const LossOptions& options = {});
+// 1 - 2 sum(t p) / (sum(t) + sum(p) + 1e-7), with sums over `axis`: 0 if t and p are equal and are 0 or 1. t has the
+// shape of p. Throws InvalidArgumentError if `axis` has the batch or an axis that p lacks.
+COHORT_EXPORT LossPtr Dice(const DiceOptions& options = {});
+// 1 - sum(t p) / (sum(t p) + alpha sum(t (1 - p)) + beta sum((1 - t) p) + 1e-7), with sums over `axis`. The rest is as
+// for Dice, which has alpha = beta = 0.5.
+COHORT_EXPORT LossPtr Tversky(const TverskyOptions& options = {});
 // -sum_k t_k p_k / (|t| |p|): -1 if the rows t and p of the last axis have the same direction. A row that is shorter
 // than 1e-7 is divided by 1e-7 and not by its length. y_pred has at least the dimensions [batch, outputs].
 COHORT_EXPORT LossPtr CosineSimilarity(const LossOptions& options = {});

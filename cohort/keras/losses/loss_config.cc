@@ -25,7 +25,9 @@ std::string ReductionName(Reduction reduction) {
 const ConfigMakers<LossPtr>& LossMakers() {
   static const ConfigMakers<LossPtr> makers("loss", [] {
     std::vector<LossMaker> all = ProbabilityLossMakers();
-    for (const LossMaker& maker : RegressionLossMakers()) all.push_back(maker);
+    for (const auto& source : {RegressionLossMakers(), FocalLossMakers(), OverlapLossMakers()}) {
+      all.insert(all.end(), source.begin(), source.end());
+    }
     return all;
   }());
   return makers;

@@ -17,6 +17,8 @@ namespace cohort::keras {
 using LossMaker = std::pair<std::string, std::function<LossPtr(ConfigReader& reader)>>;
 std::vector<LossMaker> ProbabilityLossMakers();  // losses.cc
 std::vector<LossMaker> RegressionLossMakers();   // regression_losses.cc
+std::vector<LossMaker> FocalLossMakers();        // focal_losses.cc
+std::vector<LossMaker> OverlapLossMakers();      // overlap_losses.cc
 
 // Returns the form of `loss` in files. `options` are those that its class has beside name and reduction.
 ConfigValue LossInFile(const Loss& loss, const char* class_name, const ConfigValue::Object& options);

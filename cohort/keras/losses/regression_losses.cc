@@ -112,6 +112,20 @@ class CosineLoss final : public Loss {
   }
 };
 
+class CategoricalHingeLoss final : public Loss {
+ public:
+  explicit CategoricalHingeLoss(const LossOptions& options)
+      : Loss(NameOr(options.name, "categorical_hinge"), options.reduction) {}
+  Output PerExample(const Output& y_true, const Output& y_pred) const override {
+    CheckRows(name(), y_true, y_pred);
+    const Output t = CastTo(y_true, DType::kFloat32), p = CastTo(y_pred, DType::kFloat32);
+    const Output right = ops::Sum(t * p, {-1});
+    const Output largest_other = ops::Max((1.0f - t) * p, {-1});
+    return AtLeast(largest_other - right + 1.0f, 0.0);
+  }
+  ConfigValue Serialized() const override { return LossInFile(*this, "CategoricalHinge", {}); }
+};
+
 // Makes a loss that has only name and reduction.
 template <LossPtr (*kMake)(const LossOptions&)>
 LossPtr MakePlain(ConfigReader& reader) {
@@ -131,6 +145,7 @@ LossPtr Poisson(const LossOptions& options) { return PlainLoss(kPoissonKind, opt
 LossPtr Hinge(const LossOptions& options) { return PlainLoss(kHingeKind, options); }
 LossPtr SquaredHinge(const LossOptions& options) { return PlainLoss(kSquaredHingeKind, options); }
 LossPtr Huber(const HuberOptions& options) { return std::make_shared<HuberLoss>(options); }
+LossPtr CategoricalHinge(const LossOptions& options) { return std::make_shared<CategoricalHingeLoss>(options); }
 LossPtr CosineSimilarity(const LossOptions& options) { return std::make_shared<CosineLoss>(options); }
 
 std::vector<LossMaker> RegressionLossMakers() {
@@ -142,6 +157,7 @@ std::vector<LossMaker> RegressionLossMakers() {
           {kPoissonKind.class_name, MakePlain<Poisson>},
           {kHingeKind.class_name, MakePlain<Hinge>},
           {kSquaredHingeKind.class_name, MakePlain<SquaredHinge>},
+          {"CategoricalHinge", MakePlain<CategoricalHinge>},
           {"Huber", HuberLoss::FromConfig},
           {"CosineSimilarity", CosineLoss::FromConfig}};
 }
