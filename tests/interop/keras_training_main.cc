@@ -107,6 +107,9 @@ LossPtr LossOf(const std::string& name, const Json& options) {
 MetricPtr MetricOf(const Json& request, const Shape& y_true, const Shape& y_pred) {
   const std::string name = request.at("name");
   const Json& options = request.at("options");
+  if (request.contains("config")) {
+    return DeserializeMetric(ConfigValue::FromJson(request.at("config").dump())).Resolve(y_true, y_pred);
+  }
   if (options.empty()) return MetricByName(name, y_true, y_pred);
   if (name == "BinaryAccuracy") return BinaryAccuracy("binary_accuracy", options.at("threshold"));
   if (name == "TopKCategoricalAccuracy") return TopKCategoricalAccuracy(options.at("k"));
@@ -247,7 +250,7 @@ Json AnswerMetric(const Json& request) {
   const MetricPtr metric = MetricOf(request, y_true.shape(), y_pred.shape());
   std::vector<ops::Variable> states;
   std::vector<Output> values;
-  for (const MetricState& state : metric->States()) {
+  for (const MetricState& state : metric->StatesFor(y_true.shape(), y_pred.shape())) {
     states.emplace_back(graph, Tensor::Zeros(state.dtype, state.shape), ops::VariableOptions{.name = state.name});
     values.push_back(states.back().Read());
   }

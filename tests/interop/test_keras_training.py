@@ -168,6 +168,10 @@ def loss_request(case):
 
 # The metrics that are means of losses.
 OF_LOSSES = ("mse", "mape", "msle", "LogCoshError", "hinge", "SquaredHinge", "kl_divergence", "poisson")
+# interop_keras_training makes these metrics from their options, and the others from Keras's own form in files.
+METRICS_BY_OPTIONS = (
+    "BinaryAccuracy", "TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy", "Precision", "Recall", "AUC",
+)  # fmt: skip
 METRICS = [
     (name, options, weighted)
     for name, variants in {
@@ -188,6 +192,24 @@ METRICS = [
         "Precision": [{"thresholds": 0.3}, {"class_id": 2}, {"thresholds": 0.7, "class_id": 0}],
         "recall": [{}],
         "Recall": [{"thresholds": 0.7}, {"class_id": 1}, {"thresholds": 0.6, "class_id": 4}],
+        **{name: [{}] for name in ("true_positives", "FalsePositives", "true_negatives", "FalseNegatives")},
+        "TruePositives": [{"thresholds": 0.3}],
+        "TrueNegatives": [{"thresholds": [0.7]}],
+        "PrecisionAtRecall": [{"recall": 0.6}, {"recall": 0.4, "num_thresholds": 10, "class_id": 2}],
+        "RecallAtPrecision": [{"precision": 0.6}, {"precision": 0.5, "num_thresholds": 1}],
+        "SensitivityAtSpecificity": [{"specificity": 0.6}, {"specificity": 0.5, "num_thresholds": 5}],
+        "SpecificityAtSensitivity": [{"sensitivity": 0.6}, {"sensitivity": 0.5, "num_thresholds": 30, "class_id": 1}],
+        "F1Score": [{"average": "micro"}, {"average": "macro"}, {"average": "weighted", "threshold": 0.4}],
+        "FBetaScore": [{"average": "macro", "beta": 2.0}, {"average": "micro", "beta": 0.5, "threshold": 0.6}],
+        "IoU": [{"num_classes": CLASSES, "target_class_ids": [1, 4]}, {"num_classes": 4, "target_class_ids": [0, 3]}],
+        "MeanIoU": [{"num_classes": CLASSES}, {"num_classes": CLASSES, "ignore_class": 2}],
+        "OneHotIoU": [{"num_classes": CLASSES, "target_class_ids": [0, 2]}],
+        "OneHotMeanIoU": [{"num_classes": CLASSES, "ignore_class": 1}],
+        "BinaryIoU": [{}, {"target_class_ids": [1], "threshold": 0.3}],
+        "R2Score": [{}, {"class_aggregation": "variance_weighted_average"}, {"num_regressors": 3}],
+        "categorical_hinge": [{}],
+        "BinaryCrossentropy": [{"from_logits": True, "label_smoothing": 0.1}],
+        "CategoricalCrossentropy": [{"label_smoothing": 0.1}],
         "AUC": [
             {},
             {"num_thresholds": 20},
@@ -218,9 +240,20 @@ def metric_batch(name, options, rng):
         return y_true, logits if options.get("from_logits") else (1 / (1 + np.exp(-logits))).astype(np.float32)
     if name in OF_LOSSES:
         return loss_data(name, {}, "", rng)
+    if name in ("BinaryCrossentropy", "CategoricalCrossentropy", "categorical_hinge"):
+        return loss_data(name, options, "", rng)
     if name == "root_mean_squared_error":
         return normal(rng, BATCH, 3), normal(rng, BATCH, 3)
-    if name in ("precision", "Precision", "recall", "Recall"):
+    if name == "R2Score":
+        y_true = normal(rng, BATCH, 3)
+        return y_true, y_true + normal(rng, BATCH, 3, scale=0.5)
+    if name == "BinaryIoU":
+        y_true = rng.integers(0, 2, BATCH).astype(np.float32)
+        return y_true, (1 / (1 + np.exp(-normal(rng, BATCH) - y_true))).astype(np.float32)
+    if name in ("IoU", "MeanIoU"):
+        return labels, scores.argmax(1)
+    if "ositives" in name or "egatives" in name or "Score" in name or "recision" in name or "ecall" in name \
+            or "nsitivity" in name:
         y_true = rng.integers(0, 2, (BATCH, CLASSES)).astype(np.float32)
         return y_true, (1 / (1 + np.exp(-normal(rng, BATCH, CLASSES) - y_true))).astype(np.float32)
     if "parse" in name:
@@ -236,8 +269,13 @@ def metric_request(case):
         y_true, y_pred = metric_batch(name, options, rng)
         batches.append({"y_true": y_true, "y_pred": y_pred})
         if weighted:
-            batches[-1]["sample_weight"] = rng.uniform(0, 2, BATCH).astype(np.float32)
-    return {"kind": "metric", "name": name.split(":")[0], "options": options, "batches": batches}
+            # Keras cuts off the fractions of weights in IoU.
+            weights = rng.integers(0, 3, BATCH) if "IoU" in name else rng.uniform(0, 2, BATCH)
+            batches[-1]["sample_weight"] = weights.astype(np.float32)
+    request = {"kind": "metric", "name": name.split(":")[0], "options": options, "batches": batches}
+    if options and name not in METRICS_BY_OPTIONS:
+        request["config"] = keras.metrics.serialize(getattr(keras.metrics, name)(**options))
+    return request
 
 
 SCHEDULES = [
@@ -368,7 +406,9 @@ def test_metric(case):
     for batch in request["batches"]:
         theirs.update_state(batch["y_true"], batch["y_pred"], sample_weight=batch.get("sample_weight"))
     np.testing.assert_allclose(answer["result"], float(theirs.result()), rtol=2e-5)
-    assert 0 < answer["result"] and (name in (*OF_LOSSES, "root_mean_squared_error") or answer["result"] < 1)
+    unbounded = (*OF_LOSSES, "root_mean_squared_error", "categorical_hinge")
+    is_large = name in unbounded or "rossentropy" in name or "ositives" in name or "egatives" in name
+    assert 0 < answer["result"] and (is_large or answer["result"] < 1)
 
 
 @pytest.mark.parametrize("case", SCHEDULES, ids=schedule_id)

@@ -40,16 +40,40 @@ TEST(SerializationTest, EverythingComesBackAsItWas) {
     EXPECT_EQ(DeserializeLoss(loss->Serialized())->Serialized().ToJson(), loss->Serialized().ToJson());
   }
   for (const MetricPtr& metric :
-       {Accuracy(), BinaryAccuracy("b", 0.25), CategoricalAccuracy("c"), SparseCategoricalAccuracy(),
-        TopKCategoricalAccuracy(3), SparseTopKCategoricalAccuracy(2, "s"), Mean(), AUC({.num_thresholds = 20}),
-        Precision(), Precision({.thresholds = 0.25, .class_id = 2, .name = "p"}), Recall({.thresholds = 0}),
+       {Accuracy(),
+        BinaryAccuracy("b", 0.25),
+        CategoricalAccuracy("c"),
+        SparseCategoricalAccuracy(),
+        TopKCategoricalAccuracy(3),
+        SparseTopKCategoricalAccuracy(2, "s"),
+        Mean(),
+        AUC({.num_thresholds = 20}),
+        Precision(),
+        Precision({.thresholds = 0.25, .class_id = 2, .name = "p"}),
+        Recall({.thresholds = 0}),
         RootMeanSquaredError("r"),
+        TruePositives(),
+        FalsePositives({.thresholds = 0.25}),
+        TrueNegatives({.name = "n"}),
+        FalseNegatives(),
+        PrecisionAtRecall(0.5),
+        RecallAtPrecision(0.5, {.num_thresholds = 9, .class_id = 1}),
+        SensitivityAtSpecificity(0.25),
+        SpecificityAtSensitivity(0.75, {.name = "s"}),
+        F1Score({.average = "macro"}),
+        FBetaScore({.average = "weighted", .beta = 2, .threshold = 0.25}),
+        IoU(3, {0, 2}, {.ignore_class = 1}),
+        MeanIoU(3, {.sparse_y_true = false}),
+        OneHotIoU(3, {1}),
+        OneHotMeanIoU(3, {.sparse_y_pred = true}),
+        BinaryIoU({.target_class_ids = {1}, .threshold = 0.25}),
+        R2Score({.class_aggregation = "variance_weighted_average", .num_regressors = 2}),
         AUC({.curve = Curve::kPr, .summation_method = SummationMethod::kMinoring, .thresholds = {0.5, 0.25}})}) {
     EXPECT_EQ(DeserializeMetric(metric->Serialized()).Serialized().ToJson(), metric->Serialized().ToJson());
   }
   for (const char* name : {"MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError",
-                           "MeanSquaredLogarithmicError", "LogCoshError", "Hinge", "SquaredHinge", "KLDivergence",
-                           "Poisson", "CosineSimilarity", "RootMeanSquaredError"}) {
+                           "MeanSquaredLogarithmicError", "LogCoshError", "Hinge", "SquaredHinge", "CategoricalHinge",
+                           "KLDivergence", "Poisson", "CosineSimilarity", "RootMeanSquaredError"}) {
     const ConfigValue value = SerializedObject("keras.metrics", name, {{"name", "m"}, {"dtype", "float32"}});
     EXPECT_EQ(DeserializeMetric(value).Serialized().ToJson(), value.ToJson());
   }

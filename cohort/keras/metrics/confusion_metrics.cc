@@ -1,13 +1,12 @@
-// Precision and Recall. Their states are two sums of weights of predictions, from those that are true positives, false
-// positives or false negatives at one threshold.
+// Metrics of predictions at one threshold: Precision and Recall, and the four counts. Their states are sums of weights
+// of predictions, those that are true positives, false positives and so on.
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/losses/alignment.h"
+#include "cohort/keras/metrics/counted_predictions.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/metrics/metric_config.h"
 #include "cohort/ops/array.h"
-#include "cohort/ops/constant.h"
-#include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
 
 namespace cohort::keras {
@@ -23,14 +22,8 @@ class ConfusionRatio final : public Metric {
         others_(others),
         class_name_(class_name),
         options_(options) {
-    if (!(threshold() >= 0.0 && threshold() <= 1.0)) {
-      throw InvalidArgumentError(
-          StrCat("[keras/metric] ", class_name_, " expected thresholds in [0, 1]; got ", threshold()));
-    }
-    if (options_.class_id && *options_.class_id < 0) {
-      throw InvalidArgumentError(StrCat("[keras/metric] ", class_name_, " expected class_id >= 0; got ",
-                                        *options_.class_id, "; count the classes from 0"));
-    }
+    CheckThreshold(class_name_, threshold());
+    CheckClassId(class_name_, options_.class_id);
   }
 
   MetricDirection direction() const override { return MetricDirection::kUp; }
@@ -47,52 +40,20 @@ class ConfusionRatio final : public Metric {
 
  private:
   double threshold() const { return options_.thresholds.value_or(0.5); }
-  // Throws InvalidArgumentError if the shapes do not fit.
-  void CheckShapes(const Output& y_true, const Output& y_pred) const;
 
   const Others others_;
   const char* const class_name_;
   const ConfusionOptions options_;
 };
 
-void ConfusionRatio::CheckShapes(const Output& y_true, const Output& y_pred) const {
-  const Shape& shape = y_pred.shape();
-  const auto fail = [&](const std::string& expected, const std::string& advice) {
-    throw InvalidArgumentError(StrCat("[keras/metric] '", name(), "' expected ", expected, "; got y_true ",
-                                      y_true.shape(), " and y_pred ", shape, advice));
-  };
-  if (!y_true.shape().IsCompatibleWith(shape)) {
-    fail("targets of the shape of the predictions", "; for integer labels make the targets one-hot");
-  }
-  if (!options_.class_id) return;
-  if (!shape.has_rank() || shape.rank() < 2) fail("predictions [batch, ..., classes] for class_id", "");
-  const int64_t classes = shape.dim(shape.rank() - 1);
-  if (classes >= 0 && *options_.class_id >= classes) {
-    fail(StrCat("class_id ", *options_.class_id, " to be less than the number of classes"), "");
-  }
-}
-
 std::vector<Output> ConfusionRatio::Increments(const Output& y_true, const Output& y_pred,
                                                const Output& sample_weight) const {
-  const Aligned aligned = AlignRanks(CastTo(y_true, DType::kFloat32), CastTo(y_pred, DType::kFloat32));
-  CheckShapes(aligned.first, aligned.second);
-  Output labels = aligned.first, predictions = aligned.second;
-  if (options_.class_id) {
-    const Output column = ops::Const(y_pred.graph(), std::vector<int64_t>{*options_.class_id});
-    labels = ops::Gather(labels, column, -1);
-    predictions = ops::Gather(predictions, column, -1);
-  }
-  Output weights = ops::OnesLike(predictions);
-  if (sample_weight.valid()) weights = ops::Mul(weights, AlignWeights(predictions, sample_weight));
-  // Any label but 0 is a positive example, as in Keras. A prediction that is not a number is not above the threshold.
-  const Output is_positive = ops::NotEqual(labels, ops::ScalarLike(labels, 0.0));
-  const Output is_above = ops::Greater(predictions, ops::ScalarLike(predictions, threshold()));
-  const auto sum = [&](const Output& chosen) {
-    return CastTo(ops::Sum(ops::SelectV2(chosen, weights, ops::ZerosLike(weights))), DType::kFloat64);
-  };
-  const Output others = others_ == Others::kFalsePositives ? ops::LogicalAnd(ops::LogicalNot(is_positive), is_above)
-                                                           : ops::LogicalAnd(is_positive, ops::LogicalNot(is_above));
-  return {sum(ops::LogicalAnd(is_positive, is_above)), sum(others)};
+  const CountedPredictions counted = CountPredictions(name(), options_.class_id, y_true, y_pred, sample_weight);
+  const Output is_above = counted.IsAbove(threshold());
+  const Output others = others_ == Others::kFalsePositives
+                            ? ops::LogicalAnd(ops::LogicalNot(counted.is_positive), is_above)
+                            : ops::LogicalAnd(counted.is_positive, ops::LogicalNot(is_above));
+  return {counted.WeightOf(ops::LogicalAnd(counted.is_positive, is_above)), counted.WeightOf(others)};
 }
 
 ConfigValue ConfusionRatio::Serialized() const {
@@ -103,26 +64,89 @@ ConfigValue ConfusionRatio::Serialized() const {
   return SerializedObject("keras.metrics", class_name_, std::move(config));
 }
 
-// Reads the options of Precision and Recall. A list of one threshold is accepted, as Keras accepts it.
-ConfusionOptions ReadConfusion(ConfigReader& reader) {
-  ConfusionOptions options;
-  options.name = ReadMetricName(reader, "");
+// Reads the threshold. A list of one threshold is accepted, as Keras accepts it.
+void ReadThreshold(ConfigReader& reader, std::optional<double>& threshold) {
   reader.ReadBy("thresholds", [&](const ConfigValue& value) {
     if (!value.is_list()) {
-      options.thresholds = value.AsDouble();
+      threshold = value.AsDouble();
     } else if (value.AsList().size() == 1) {
-      options.thresholds = value.AsList()[0].AsDouble();
+      threshold = value.AsList()[0].AsDouble();
     } else {
       throw InvalidArgumentError(StrCat("[keras/metric] ", reader.class_name(), " expected one threshold; got ",
                                         value.AsList().size(), "; use one metric for each threshold"));
     }
   });
+}
+
+ConfusionOptions ReadConfusion(ConfigReader& reader) {
+  ConfusionOptions options;
+  options.name = ReadMetricName(reader, "");
+  ReadThreshold(reader, options.thresholds);
   reader.ReadBy("class_id", [&](const ConfigValue& value) { options.class_id = value.AsInt(); });
   reader.OnlyDefault("top_k", nullptr);
   return options;
 }
 
+// The weight of the predictions of one kind.
+struct ConfusionKind {
+  const char* class_name;
+  const char* default_name;
+  bool is_positive;  // the label
+  bool is_above;     // the prediction
+};
+constexpr ConfusionKind kTruePositives = {"TruePositives", "true_positives", true, true};
+constexpr ConfusionKind kFalsePositives = {"FalsePositives", "false_positives", false, true};
+constexpr ConfusionKind kTrueNegatives = {"TrueNegatives", "true_negatives", false, false};
+constexpr ConfusionKind kFalseNegatives = {"FalseNegatives", "false_negatives", true, false};
+
+class ConfusionCount final : public Metric {
+ public:
+  ConfusionCount(const ConfusionKind& kind, const ThresholdOptions& options)
+      : Metric(options.name.empty() ? kind.default_name : options.name), kind_(kind), thresholds_(options.thresholds) {
+    CheckThreshold(kind_.class_name, thresholds_.value_or(0.5));
+  }
+  std::vector<MetricState> States() const override { return {{"accumulator", Shape()}}; }
+  std::vector<Output> Increments(const Output& y_true, const Output& y_pred,
+                                 const Output& sample_weight) const override {
+    const CountedPredictions counted = CountPredictions(name(), std::nullopt, y_true, y_pred, sample_weight);
+    const auto same = [](const Output& truth, bool wanted) { return wanted ? truth : ops::LogicalNot(truth); };
+    const Output is_above = same(counted.IsAbove(thresholds_.value_or(0.5)), kind_.is_above);
+    return {counted.WeightOf(ops::LogicalAnd(same(counted.is_positive, kind_.is_positive), is_above))};
+  }
+  Output Result(const std::vector<Output>& states) const override { return ops::Identity(states.at(0)); }
+  ConfigValue Serialized() const override {
+    return SerializedObject("keras.metrics", kind_.class_name,
+                            {{"name", name()}, {"dtype", "float32"}, {"thresholds", thresholds_}});
+  }
+
+ private:
+  const ConfusionKind& kind_;
+  const std::optional<double> thresholds_;
+};
+
+MetricMaker CountMaker(const ConfusionKind& kind) {
+  return {kind.class_name, [&kind](ConfigReader& reader) -> MetricPtr {
+            ThresholdOptions options;
+            options.name = ReadMetricName(reader, "");
+            ReadThreshold(reader, options.thresholds);
+            return std::make_shared<ConfusionCount>(kind, options);
+          }};
+}
+
 }  // namespace
+
+MetricPtr TruePositives(const ThresholdOptions& options) {
+  return std::make_shared<ConfusionCount>(kTruePositives, options);
+}
+MetricPtr FalsePositives(const ThresholdOptions& options) {
+  return std::make_shared<ConfusionCount>(kFalsePositives, options);
+}
+MetricPtr TrueNegatives(const ThresholdOptions& options) {
+  return std::make_shared<ConfusionCount>(kTrueNegatives, options);
+}
+MetricPtr FalseNegatives(const ThresholdOptions& options) {
+  return std::make_shared<ConfusionCount>(kFalseNegatives, options);
+}
 
 MetricPtr Precision(const ConfusionOptions& options) {
   return std::make_shared<ConfusionRatio>(Others::kFalsePositives, options, "Precision", "precision");
@@ -134,7 +158,11 @@ MetricPtr Recall(const ConfusionOptions& options) {
 
 std::vector<MetricMaker> ConfusionMakers() {
   return {{"Precision", [](ConfigReader& reader) { return Precision(ReadConfusion(reader)); }},
-          {"Recall", [](ConfigReader& reader) { return Recall(ReadConfusion(reader)); }}};
+          {"Recall", [](ConfigReader& reader) { return Recall(ReadConfusion(reader)); }},
+          CountMaker(kTruePositives),
+          CountMaker(kFalsePositives),
+          CountMaker(kTrueNegatives),
+          CountMaker(kFalseNegatives)};
 }
 
 }  // namespace cohort::keras

@@ -30,6 +30,7 @@ constexpr LossMetric kLossMetrics[] = {
     kLogCosh,
     {"Hinge", "hinge", Hinge},
     {"SquaredHinge", "squared_hinge", SquaredHinge},
+    {"CategoricalHinge", "categorical_hinge", CategoricalHinge},
     {"KLDivergence", "kl_divergence", KLDivergence},
     {"Poisson", "poisson", Poisson},
     kCosineSimilarity,
@@ -42,6 +43,44 @@ MetricPtr MeanOfLoss(const LossMetric& kind, const std::string& name) {
                        const Output values = loss->PerExample(t, p);
                        return negated ? -values : values;
                      });
+}
+
+// Makes the metric of a cross-entropy, whose class is called as the loss. `options` are those of the file.
+MetricPtr MeanOfCrossentropy(const char* class_name, const LossPtr& loss, const ConfigValue::Object& options) {
+  return KerasMeanOf(loss->name(), class_name, options, MetricDirection::kDown,
+                     [loss](const Output& t, const Output& p) { return loss->PerExample(t, p); });
+}
+
+CrossentropyOptions ReadCrossentropyMetric(ConfigReader& reader, const char* fallback) {
+  CrossentropyOptions options;
+  options.name = ReadMetricName(reader, fallback);
+  reader.Read("from_logits", options.from_logits);
+  reader.Read("label_smoothing", options.label_smoothing);
+  reader.OnlyDefault("axis", -1);
+  return options;
+}
+
+MetricPtr ReadBinaryCrossentropy(ConfigReader& reader) {
+  const CrossentropyOptions options = ReadCrossentropyMetric(reader, "binary_crossentropy");
+  return MeanOfCrossentropy("BinaryCrossentropy", BinaryCrossentropy(options),
+                            {{"from_logits", options.from_logits}, {"label_smoothing", options.label_smoothing}});
+}
+
+MetricPtr ReadCategoricalCrossentropy(ConfigReader& reader) {
+  const CrossentropyOptions options = ReadCrossentropyMetric(reader, "categorical_crossentropy");
+  return MeanOfCrossentropy(
+      "CategoricalCrossentropy", CategoricalCrossentropy(options),
+      {{"from_logits", options.from_logits}, {"label_smoothing", options.label_smoothing}, {"axis", -1}});
+}
+
+MetricPtr ReadSparseCrossentropy(ConfigReader& reader) {
+  SparseCrossentropyOptions options;
+  options.name = ReadMetricName(reader, "sparse_categorical_crossentropy");
+  reader.Read("from_logits", options.from_logits);
+  reader.OnlyDefault("ignore_class", nullptr);
+  reader.OnlyDefault("axis", -1);
+  return MeanOfCrossentropy("SparseCategoricalCrossentropy", SparseCategoricalCrossentropy(options),
+                            {{"from_logits", options.from_logits}, {"ignore_class", nullptr}, {"axis", -1}});
 }
 
 // The square root of a mean of squares, whose states it has.
@@ -76,9 +115,12 @@ MetricPtr NamedCosineSimilarity(const std::string& name) { return MeanOfLoss(kCo
 MetricPtr NamedLogCosh(const std::string& name) { return MeanOfLoss(kLogCosh, name); }
 
 std::vector<MetricMaker> LossMetricMakers() {
-  std::vector<MetricMaker> makers = {{"RootMeanSquaredError", [](ConfigReader& reader) {
-                                        return RootMeanSquaredError(ReadMetricName(reader, "root_mean_squared_error"));
-                                      }}};
+  std::vector<MetricMaker> makers = {
+      {"RootMeanSquaredError",
+       [](ConfigReader& reader) { return RootMeanSquaredError(ReadMetricName(reader, "root_mean_squared_error")); }},
+      {"BinaryCrossentropy", ReadBinaryCrossentropy},
+      {"CategoricalCrossentropy", ReadCategoricalCrossentropy},
+      {"SparseCategoricalCrossentropy", ReadSparseCrossentropy}};
   for (const LossMetric& kind : kLossMetrics) {
     makers.emplace_back(kind.class_name, [&kind](ConfigReader& reader) {
       return MeanOfLoss(kind, ReadMetricName(reader, kind.default_name));

@@ -64,6 +64,18 @@ MetricPtr NamedAuc(const std::string& name) {
 
 MetricPtr NamedPrecision(const std::string& name) { return Precision({.name = name}); }
 MetricPtr NamedRecall(const std::string& name) { return Recall({.name = name}); }
+MetricPtr NamedBinaryIou(const std::string& name) { return BinaryIoU({.name = name}); }
+MetricPtr NamedR2Score(const std::string& name) {
+  R2ScoreOptions options;
+  options.name = name;
+  return R2Score(options);
+}
+
+// Makes a metric that counts predictions at a threshold.
+template <MetricPtr (*kMake)(const ThresholdOptions&)>
+MetricPtr NamedCount(const std::string& name) {
+  return kMake({.name = name});
+}
 
 const NameTable<MakeMetric>& MetricTable() {
   static const NameTable<MakeMetric> table("metric", {
@@ -91,6 +103,18 @@ const NameTable<MakeMetric>& MetricTable() {
                                                          {"log_cosh_error", NamedLogCosh},
                                                          {"LogCoshError", NamedLogCosh},
                                                          {"Mean", Mean},
+                                                         {"true_positives", NamedCount<TruePositives>},
+                                                         {"TruePositives", NamedCount<TruePositives>},
+                                                         {"false_positives", NamedCount<FalsePositives>},
+                                                         {"FalsePositives", NamedCount<FalsePositives>},
+                                                         {"true_negatives", NamedCount<TrueNegatives>},
+                                                         {"TrueNegatives", NamedCount<TrueNegatives>},
+                                                         {"false_negatives", NamedCount<FalseNegatives>},
+                                                         {"FalseNegatives", NamedCount<FalseNegatives>},
+                                                         {"binary_io_u", NamedBinaryIou},
+                                                         {"BinaryIoU", NamedBinaryIou},
+                                                         {"r2_score", NamedR2Score},
+                                                         {"R2Score", NamedR2Score},
                                                      });
   return table;
 }
@@ -99,7 +123,8 @@ const NameTable<MakeMetric>& MetricTable() {
 const ConfigMakers<MetricPtr>& MetricMakers() {
   static const ConfigMakers<MetricPtr> makers("metric", [] {
     std::vector<MetricMaker> all = AccuracyMakers();
-    for (const auto& source : {AucMakers(), ConfusionMakers(), LossMetricMakers()}) {
+    for (const auto& source : {AucMakers(), ConfusionMakers(), LossMetricMakers(), OperatingPointMakers(),
+                               FScoreMakers(), IouMakers(), R2ScoreMakers()}) {
       all.insert(all.end(), source.begin(), source.end());
     }
     all.emplace_back("Mean", [](ConfigReader& reader) { return Mean(ReadMetricName(reader, "mean")); });

@@ -39,7 +39,10 @@ class COHORT_EXPORT Metric {
   const std::string& name() const { return name_; }
   virtual MetricDirection direction() const { return MetricDirection::kNone; }
 
-  virtual std::vector<MetricState> States() const = 0;
+  // Returns the states for targets and predictions of these shapes. A metric whose states do not depend on the shapes
+  // overrides States, which StatesFor returns; any other overrides StatesFor.
+  virtual std::vector<MetricState> StatesFor(const Shape& y_true, const Shape& y_pred) const { return States(); }
+  virtual std::vector<MetricState> States() const { return {}; }
   // Returns the values that one batch adds to the states, with the states' shapes and dtypes. y_true, y_pred and
   // sample_weight are as in Loss::Sums: the ranks of y_true and y_pred may differ by a last dimension of 1, and if
   // sample_weight is not valid, weights are 1.
@@ -48,8 +51,8 @@ class COHORT_EXPORT Metric {
   // Returns the metric (a float scalar) from the values of the states. The result is 0 if nothing has been counted.
   virtual Output Result(const std::vector<Output>& states) const = 0;
 
-  // Adds Increments to the variables `states` (one for each of States(), in order). When the returned node has run, all
-  // states have changed.
+  // Adds Increments to the variables `states` (one for each of StatesFor(), in order). When the returned node has run,
+  // all states have changed.
   Node* Update(const std::vector<ops::Variable>& states, const Output& y_true, const Output& y_pred,
                const Output& sample_weight = {}) const;
 
@@ -126,6 +129,98 @@ COHORT_EXPORT MetricPtr Precision(const ConfusionOptions& options = {});
 // The fraction of positive labels that are found: true positives / (true positives + false negatives). The rest is as
 // for Precision.
 COHORT_EXPORT MetricPtr Recall(const ConfusionOptions& options = {});
+
+// The options of the metrics that count predictions at one threshold.
+struct COHORT_EXPORT ThresholdOptions {
+  std::optional<double> thresholds;  // as in ConfusionOptions
+  std::string name = "";             // "": "true_positives" and so on
+};
+// The sum of the weights of the predictions that are above the threshold and have a positive label (TruePositives) or
+// not (FalsePositives), and of those that are not above it and have no positive label (TrueNegatives) or have one
+// (FalseNegatives). The rest is as for Precision.
+COHORT_EXPORT MetricPtr TruePositives(const ThresholdOptions& options = {});
+COHORT_EXPORT MetricPtr FalsePositives(const ThresholdOptions& options = {});
+COHORT_EXPORT MetricPtr TrueNegatives(const ThresholdOptions& options = {});
+COHORT_EXPORT MetricPtr FalseNegatives(const ThresholdOptions& options = {});
+
+// The options of the metrics that choose a threshold.
+struct COHORT_EXPORT OperatingPointOptions {
+  // The number of thresholds, at least 1. Threshold i is i / (num_thresholds - 1); if there is one, it is 0.5.
+  int num_thresholds = 200;
+  std::optional<int64_t> class_id;  // as in ConfusionOptions
+  std::string name = "";            // "": "precision_at_recall" and so on
+};
+// The largest precision among the thresholds at which the recall is at least `recall`, and so on: the largest value of
+// the first among the thresholds at which the second is at least the given number, in [0, 1]. The result is 0 if there
+// is no such threshold. Sensitivity is another word for recall. Specificity is
+// true negatives / (true negatives + false positives). y_pred must be in [0, 1]; a value outside fails the step with
+// InvalidArgumentError. The rest is as for Precision.
+COHORT_EXPORT MetricPtr PrecisionAtRecall(double recall, const OperatingPointOptions& options = {});
+COHORT_EXPORT MetricPtr RecallAtPrecision(double precision, const OperatingPointOptions& options = {});
+COHORT_EXPORT MetricPtr SensitivityAtSpecificity(double specificity, const OperatingPointOptions& options = {});
+COHORT_EXPORT MetricPtr SpecificityAtSensitivity(double sensitivity, const OperatingPointOptions& options = {});
+
+struct COHORT_EXPORT FBetaScoreOptions {
+  // "micro": of the counts of all classes together; "macro": the mean of the scores of the classes; "weighted": their
+  // mean with the numbers of labels as weights. One of them is needed. Keras's default None gives one value for each
+  // class, and a metric has one value.
+  std::string average;
+  double beta = 1.0;  // > 0; F1Score has 1
+  // In (0, 1]. A prediction above it counts as positive. Unset: the largest predictions of each example count, unless
+  // they are 0.
+  std::optional<double> threshold;
+  std::string name = "";  // "": "fbeta_score" or "f1_score"
+};
+// (1 + beta^2) precision recall / (beta^2 precision + recall), for y_true of 0 and 1 and y_pred, both
+// [batch, classes]. 1e-7 is added to each divisor. Throws InvalidArgumentError if an option is out of range, if
+// F1Score gets another beta than 1, and in StatesFor and Increments if the shapes do not fit.
+COHORT_EXPORT MetricPtr FBetaScore(const FBetaScoreOptions& options);
+COHORT_EXPORT MetricPtr F1Score(const FBetaScoreOptions& options);
+
+struct COHORT_EXPORT IouOptions {
+  std::optional<int64_t> ignore_class;  // elements with this label are not counted
+  // true: y_true (y_pred) has class numbers; false: the class is the position of the largest value along the last axis.
+  bool sparse_y_true = true;
+  bool sparse_y_pred = true;
+  std::string name = "";  // "": "io_u", "mean_io_u"
+};
+struct COHORT_EXPORT OneHotIouOptions {
+  std::optional<int64_t> ignore_class;  // as in IouOptions, with sparse_y_true = false
+  bool sparse_y_pred = false;
+  std::string name = "";  // "": "one_hot_io_u", "one_hot_mean_io_u"
+};
+struct COHORT_EXPORT BinaryIouOptions {
+  std::vector<int64_t> target_class_ids = {0, 1};
+  double threshold = 0.5;  // a prediction of at least this counts as class 1
+  std::string name = "";   // "": "binary_io_u"
+};
+// The mean over classes of intersection over union, true positives / (true positives + false positives + false
+// negatives). Classes that are neither in the labels nor in the predictions do not count. Elements whose label or
+// prediction is not in [0, num_classes) are left out. y_true and y_pred have any equal number of elements; a
+// sample_weight has one value for each element or for each example. Weights may have fractions. (Keras cuts them off.)
+// IoU is of the classes `target_class_ids`, MeanIoU of all classes. OneHotIoU and OneHotMeanIoU take one-hot labels,
+// and BinaryIoU takes labels of 0 and 1 and predictions in [0, 1]. Throw InvalidArgumentError for classes that are out
+// of range.
+COHORT_EXPORT MetricPtr IoU(int num_classes, const std::vector<int64_t>& target_class_ids,
+                            const IouOptions& options = {});
+COHORT_EXPORT MetricPtr MeanIoU(int num_classes, const IouOptions& options = {});
+COHORT_EXPORT MetricPtr OneHotIoU(int num_classes, const std::vector<int64_t>& target_class_ids,
+                                  const OneHotIouOptions& options = {});
+COHORT_EXPORT MetricPtr OneHotMeanIoU(int num_classes, const OneHotIouOptions& options = {});
+COHORT_EXPORT MetricPtr BinaryIoU(const BinaryIouOptions& options = {});
+
+struct COHORT_EXPORT R2ScoreOptions {
+  // "uniform_average": the mean of the scores of the outputs; "variance_weighted_average": their mean, weighted by the
+  // variances of the targets. Keras's None, one value for each output, is not possible.
+  std::string class_aggregation = "uniform_average";
+  int num_regressors = 0;  // if it is p > 0, and there are n > p + 1 targets, the result is adjusted, see R2Score
+  std::string name = "r2_score";
+};
+// The coefficient of determination of y_true and y_pred, both [batch, outputs]. The score of an output is
+// 1 - sum (t - p)^2 / sum (t - mean of t)^2, or 0 if all t are equal. The adjusted score is
+// 1 - (1 - score) (n - 1) / (n - p - 1), with the number n of all elements of y_true, as in Keras. Throws
+// InvalidArgumentError if an option is out of range, and in StatesFor and Increments if the shapes do not fit.
+COHORT_EXPORT MetricPtr R2Score(const R2ScoreOptions& options = {});
 
 // The square root of the weighted mean of (y_true - y_pred)^2 over all elements. y_true has the shape of y_pred.
 COHORT_EXPORT MetricPtr RootMeanSquaredError(const std::string& name = "root_mean_squared_error");

@@ -15,10 +15,14 @@ namespace cohort::keras {
 
 // The name of a class in files, and the function that makes its metrics.
 using MetricMaker = std::pair<std::string, std::function<MetricPtr(ConfigReader& reader)>>;
-std::vector<MetricMaker> AccuracyMakers();    // accuracies.cc
-std::vector<MetricMaker> AucMakers();         // auc.cc
-std::vector<MetricMaker> ConfusionMakers();   // confusion_metrics.cc
-std::vector<MetricMaker> LossMetricMakers();  // loss_metrics.cc
+std::vector<MetricMaker> AccuracyMakers();        // accuracies.cc
+std::vector<MetricMaker> AucMakers();             // auc.cc
+std::vector<MetricMaker> ConfusionMakers();       // confusion_metrics.cc
+std::vector<MetricMaker> LossMetricMakers();      // loss_metrics.cc
+std::vector<MetricMaker> OperatingPointMakers();  // operating_point.cc
+std::vector<MetricMaker> FScoreMakers();          // f_score.cc
+std::vector<MetricMaker> IouMakers();             // iou_metrics.cc
+std::vector<MetricMaker> R2ScoreMakers();         // r2_score.cc
 
 // Metrics of losses that have another name than the loss, or the other sign: the mean over the examples of the cosine
 // of the angle between y_true and y_pred, and of the loss LogCosh. In loss_metrics.cc.

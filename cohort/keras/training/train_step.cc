@@ -136,7 +136,7 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
       metric.states = (*parts_->inputs.metrics)[index].states;
     } else {
       const std::string scope = StrCat(training() ? "train" : "test", "_metrics/", metric.name, "/");
-      for (const MetricState& state : metric.metric->States()) {
+      for (const MetricState& state : metric.metric->StatesFor(y_true.shape(), y_pred.at(wanted.output).shape())) {
         metric.states.emplace_back(
             graph(), state.shape, cohort::initializers::Zeros(),
             ops::VariableOptions{.name = scope + state.name, .trainable = false, .local = true, .dtype = state.dtype});
