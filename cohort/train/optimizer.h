@@ -140,4 +140,12 @@ class COHORT_EXPORT RMSPropOptimizer final : public Optimizer {
                             Hyperparameter epsilon = 1e-10, bool centered = false, const std::string& name = "RMSProp");
 };
 
+// Adadelta. Its slots are "accum" and "accum_update". A sparse gradient is made dense, because the slots of all rows
+// change in each step.
+class COHORT_EXPORT AdadeltaOptimizer final : public Optimizer {
+ public:
+  explicit AdadeltaOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter rho = 0.95,
+                             Hyperparameter epsilon = 1e-8, const std::string& name = "Adadelta");
+};
+
 }  // namespace cohort::train

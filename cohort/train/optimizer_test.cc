@@ -136,6 +136,18 @@ TEST_F(OptimizerTest, CenteredRMSProp) {
   EXPECT_THAT(optimizer.slot_names(), ElementsAre("mg", "momentum", "rms"));
 }
 
+TEST_F(OptimizerTest, Adadelta) {
+  AdadeltaOptimizer optimizer(0.5, 0.9, 1e-3);
+  std::vector<double> accum(3, 0.0), update(3, 0.0);
+  Check(optimizer, [&](int, size_t i, double w) {
+    accum[i] = 0.9 * accum[i] + 0.1 * g[i] * g[i];
+    const double step = std::sqrt(update[i] + 1e-3) / std::sqrt(accum[i] + 1e-3) * g[i];
+    update[i] = 0.9 * update[i] + 0.1 * step * step;
+    return w - 0.5 * step;
+  });
+  EXPECT_THAT(optimizer.slot_names(), ElementsAre("accum", "accum_update"));
+}
+
 // A rule of a program's own: var -= rate * 0.5^t * g.
 class FadingRule final : public UpdateRule {
  public:
@@ -355,6 +367,7 @@ class SparseOptimizerTest : public OptimizerTest, public ::testing::WithParamInt
     if (name == "GradientDescent") return std::make_unique<GradientDescentOptimizer>(0.1);
     if (name == "Momentum") return std::make_unique<MomentumOptimizer>(0.1, 0.9, true);
     if (name == "Adagrad") return std::make_unique<AdagradOptimizer>(0.1);
+    if (name == "Adadelta") return std::make_unique<AdadeltaOptimizer>(0.1, 0.9, 1e-3);
     if (name == "Adam") return std::make_unique<AdamOptimizer>(0.1);
     if (name == "RMSProp") return std::make_unique<RMSPropOptimizer>(0.1, 0.9, 0.5);
     return std::make_unique<RMSPropOptimizer>(0.1, 0.9, 0.5, 1e-3, true);
@@ -390,7 +403,8 @@ TEST_P(SparseOptimizerTest, RepeatedRowsCountTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseOptimizerTest,
-                         ::testing::Values("GradientDescent", "Momentum", "Adagrad", "Adam", "RMSProp", "Centered"),
+                         ::testing::Values("GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "RMSProp",
+                                           "Centered"),
                          [](const auto& info) { return info.param; });
 
 TEST_F(OptimizerTest, SlotsOfTwoOptimizersHaveNamesOfTheirOwn) {

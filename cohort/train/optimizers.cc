@@ -35,6 +35,11 @@ AdagradOptimizer::AdagradOptimizer(Hyperparameter learning_rate, double initial_
                                    const std::string& name)
     : Optimizer(name, std::move(learning_rate), CheckedAdagradRule(initial_accumulator_value)) {}
 
+AdadeltaOptimizer::AdadeltaOptimizer(Hyperparameter learning_rate, Hyperparameter rho, Hyperparameter epsilon,
+                                     const std::string& name)
+    : Optimizer(name, std::move(learning_rate),
+                AdadeltaRule({"rho", std::move(rho)}, {"epsilon", std::move(epsilon)})) {}
+
 AdamOptimizer::AdamOptimizer(Hyperparameter learning_rate, Hyperparameter beta1, Hyperparameter beta2,
                              Hyperparameter epsilon, const std::string& name)
     : Optimizer(name, std::move(learning_rate),

@@ -76,6 +76,10 @@ class COHORT_EXPORT UpdateRule {
   // Returns the fixed numbers whose powers Update uses.
   virtual std::vector<NamedNumber> powers() const { return {}; }
   virtual SparseForm sparse_form() const { return SparseForm::kDense; }
+  // Returns a number that Keras's files have behind the slots, as a float32 scalar. `updates` is the number of updates
+  // so far, a float32 scalar. Keras's face of the optimizer keeps the number in a variable, and Update does not read
+  // it. An empty Output means that the files have no such number.
+  virtual Output NumberInFiles(const Output& updates) const { return {}; }
   // Adds the nodes of the update, and returns the node that changes the variable. The scopes of the graph decide names
   // and devices.
   virtual Node* Update(const UpdateArgs& args) const = 0;

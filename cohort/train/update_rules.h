@@ -40,6 +40,18 @@ struct FtrlNumbers {
 // The slots are "accumulator" and "linear".
 UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers);
 
+// The rules below change every row, so the optimizer makes sparse gradients dense. They are in composed_rules.cc.
+// a = rho a + (1 - rho) g^2;  d = g sqrt(b + epsilon) / sqrt(a + epsilon);  b = rho b + (1 - rho) d^2;  var -= lr d.
+// The slots are a, "accum", and b, "accum_update".
+UpdateRulePtr AdadeltaRule(const NamedNumber& rho, const NamedNumber& epsilon);
+// m += (g - m)(1 - beta1);  u = max(beta2 u, |g|);  var -= lr m / ((1 - beta1^t)(u + epsilon)). The slots are "m" and
+// "u".
+UpdateRulePtr AdamaxRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon);
+// var -= lr sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g. The slot is "m".
+UpdateRulePtr LionRule(const NamedNumber& beta1, const NamedNumber& beta2);
+// Adam with Nesterov's momentum, as Keras has it (keras/optimizers/optimizer.h). The slots are "m" and "v".
+UpdateRulePtr NadamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon);
+
 // Returns `rule` with a decoupled weight decay before each update: var -= var * rate * learning_rate.
 UpdateRulePtr WithWeightDecay(UpdateRulePtr rule, const NamedNumber& rate);
 

@@ -420,6 +420,9 @@ OptimizerPtr OptimizerOf(const std::string& name, double rate) {
   if (name == "adamw") return AdamW({.learning_rate = rate, .epsilon = 1e-3});
   if (name == "rmsprop") return RMSprop({.learning_rate = rate, .epsilon = 1e-3});
   if (name == "ftrl") return Ftrl({.learning_rate = rate});
+  if (name == "nadam") return Nadam({.learning_rate = rate, .epsilon = 1e-3});
+  if (name == "adamax") return Adamax({.learning_rate = rate, .epsilon = 1e-3});
+  if (name == "adadelta") return Adadelta({.learning_rate = rate, .epsilon = 1e-3});
   throw InvalidArgumentError("no such optimizer: " + name);
 }
 

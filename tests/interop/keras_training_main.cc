@@ -198,6 +198,10 @@ OptimizerPtr OptimizerOf(const std::string& name, const Json& json) {
     Read(json, "beta", options.beta);
     return Ftrl(options);
   }
+  if (name == "Nadam" || name == "Adamax" || name == "Lion" || name == "Adadelta") {
+    return DeserializeOptimizer(
+        SerializedObject("keras.optimizers", name, ConfigValue::FromJson(json.dump()).AsObject()));
+  }
   auto options = Common<AdamOptions>(json);
   Read(json, "beta_1", options.beta_1);
   Read(json, "beta_2", options.beta_2);

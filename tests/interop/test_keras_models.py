@@ -382,8 +382,14 @@ OPTIMIZERS = {
     "adamw": lambda rate: keras.optimizers.AdamW(rate, epsilon=1e-3),
     "rmsprop": lambda rate: keras.optimizers.RMSprop(rate, epsilon=1e-3),
     "ftrl": lambda rate: keras.optimizers.Ftrl(rate),
+    "nadam": lambda rate: keras.optimizers.Nadam(rate, epsilon=1e-3),
+    "adamax": lambda rate: keras.optimizers.Adamax(rate, epsilon=1e-3),
+    "adadelta": lambda rate: keras.optimizers.Adadelta(rate, epsilon=1e-3),
 }
-RATES = {"momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "adamw": 0.01, "rmsprop": 0.005, "ftrl": 0.5}
+RATES = {
+    "momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "adamw": 0.01, "rmsprop": 0.005, "ftrl": 0.5,
+    "nadam": 0.01, "adamax": 0.02, "adadelta": 0.5,
+}  # fmt: skip
 
 # The softmax of attention does not change if all keys get the same bias, so these have no gradient.
 WITHOUT_GRADIENT = ("own/key/bias",)

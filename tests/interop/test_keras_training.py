@@ -297,7 +297,18 @@ def schedule_id(case):
 
 
 OPTIMIZERS = [
-    *[(name, {}) for name in ("sgd", "adagrad", "adam", "adamw", "rmsprop", "ftrl")],
+    *[
+        (name, {})
+        for name in ("sgd", "adagrad", "adam", "adamw", "rmsprop", "ftrl", "nadam", "adamax", "lion")
+    ],
+    ("Nadam", {"learning_rate": 0.02, "beta_1": 0.8, "beta_2": 0.95, "epsilon": 1e-3}),
+    ("Nadam", {"learning_rate": 0.02, "weight_decay": 0.05, "clipnorm": 0.5}),
+    ("Adamax", {"learning_rate": 0.02, "beta_1": 0.8, "beta_2": 0.95, "epsilon": 1e-3}),
+    ("Adamax", {"learning_rate": 0.02, "weight_decay": 0.1}),
+    ("Lion", {"learning_rate": 0.01, "beta_1": 0.8, "beta_2": 0.9}),
+    ("Lion", {"learning_rate": 0.01, "weight_decay": 0.2, "clipvalue": 0.3}),
+    ("Adadelta", {"learning_rate": 1.0, "rho": 0.9, "epsilon": 1e-4}),
+    ("Adadelta", {"learning_rate": 2.0, "weight_decay": 0.01, "global_clipnorm": 0.7}),
     ("SGD", {"learning_rate": 0.05, "momentum": 0.9}),
     ("SGD", {"learning_rate": 0.05, "momentum": 0.9, "nesterov": True}),
     ("SGD", {"learning_rate": 0.05, "momentum": 0.5, "weight_decay": 0.02}),

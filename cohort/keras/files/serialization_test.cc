@@ -84,7 +84,9 @@ TEST(SerializationTest, EverythingComesBackAsItWas) {
         AdamW({.learning_rate = CosineDecay({0.1, 10, 0.5, 1.0, 5}), .beta_1 = 0.5}),
         RMSprop({.learning_rate = PiecewiseConstantDecay({3}, {1, 2}), .centered = true}),
         RMSprop({.learning_rate = PolynomialDecay({.initial_learning_rate = 1, .decay_steps = 2, .cycle = true})}),
-        Ftrl({.learning_rate = InverseTimeDecay({0.1, 10, 0.5}), .beta = 0.5, .global_clipnorm = 1.0})}) {
+        Ftrl({.learning_rate = InverseTimeDecay({0.1, 10, 0.5}), .beta = 0.5, .global_clipnorm = 1.0}),
+        Nadam({.beta_1 = 0.5, .epsilon = 0.25}), Adamax({.beta_2 = 0.5, .clipnorm = 1.0}),
+        Lion({.beta_1 = 0.5, .beta_2 = 0.25, .weight_decay = 0.5}), Adadelta({.rho = 0.5, .epsilon = 0.25})}) {
     EXPECT_EQ(DeserializeOptimizer(optimizer->Serialized())->Serialized().ToJson(), optimizer->Serialized().ToJson());
   }
   EXPECT_EQ(DeserializeOptimizer("adam")->name(), "adam");
@@ -95,7 +97,7 @@ TEST(SerializationTest, WhatCannotBeReadIsNamed) {
   const auto message = [](const char* text) {
     return MessageOf<InvalidArgumentError>([&] { DeserializeOptimizer(ConfigValue::FromJson(text)); });
   };
-  EXPECT_THAT(message(R"({"class_name": "Lion", "config": {}})"), AllOf(HasSubstr("'Lion'"), HasSubstr("Adam, AdamW")));
+  EXPECT_THAT(message(R"({"class_name": "Muon", "config": {}})"), AllOf(HasSubstr("'Muon'"), HasSubstr("Adam, AdamW")));
   EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"use_ema": true}})"),
               AllOf(HasSubstr("use_ema of the optimizer Adam"), HasSubstr("false"), HasSubstr("true")));
   EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_3": 1}})"), HasSubstr("'beta_3'"));

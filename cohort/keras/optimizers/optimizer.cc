@@ -11,6 +11,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/clip.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/variables.h"
 #include "cohort/train/update_rules.h"
@@ -90,6 +91,10 @@ GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train
     rate_variable_ = ops::Variable(graph, Tensor::Scalar(rate), {.name = "learning_rate", .trainable = false});
     learning_rate_ = rate_variable_.value();
   }
+  next_number_in_files_ = rule->NumberInFiles(ops::Cast(iterations_.value(), DType::kFloat32) + 1.0f);
+  if (next_number_in_files_.valid()) {
+    number_in_files_ = ops::Variable(graph, Tensor::Scalar(1.0f), {.name = "number", .trainable = false});
+  }
   if (options.weight_decay) rule = train::WithWeightDecay(std::move(rule), {"weight_decay", *options.weight_decay});
   optimizer_ = std::make_unique<train::Optimizer>(options.name, learning_rate_, std::move(rule), iterations_.value());
 }
@@ -97,7 +102,8 @@ GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train
 Node* GraphOptimizer::Apply(const std::vector<train::GradientAndVariable>& gradients) {
   Node* update = optimizer_->ApplyGradients(Clip(gradients), iterations_);
   CollectSlots(gradients);
-  return update;
+  if (!number_in_files_.valid()) return update;
+  return ops::Group(update->graph(), {update, number_in_files_.Assign(next_number_in_files_)}, "update");
 }
 
 void GraphOptimizer::CollectSlots(const std::vector<train::GradientAndVariable>& gradients) {
@@ -136,6 +142,7 @@ std::vector<ops::Variable> GraphOptimizer::variables() const {
   std::vector<ops::Variable> all = {iterations_};
   if (rate_variable_.valid()) all.push_back(rate_variable_);
   all.insert(all.end(), slots_.begin(), slots_.end());
+  if (number_in_files_.valid() && !slots_.empty()) all.push_back(number_in_files_);
   return all;
 }
 

@@ -52,7 +52,8 @@ class COHORT_EXPORT GraphOptimizer {
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
   Output learning_rate() const { return learning_rate_; }
   // Returns the variables that Keras saves, in Keras's order: iterations, learning rate (if it is a variable), then the
-  // slots (after Apply). The slots of a variable's parts are one variable here, which has them as parts(). So files do
+  // slots (after Apply), then the number that the rule has in files (UpdateRule::NumberInFiles), if there is one. The
+  // slots of a variable's parts are one variable here, which has them as parts(). So files do
   // not depend on how variables are divided among parameter servers.
   std::vector<ops::Variable> variables() const;
 
@@ -65,6 +66,8 @@ class COHORT_EXPORT GraphOptimizer {
   ops::Variable iterations_;
   ops::Variable rate_variable_;
   Output learning_rate_;
+  Output next_number_in_files_;  // its value after the next update; not valid if there is none
+  ops::Variable number_in_files_;
   std::unique_ptr<train::Optimizer> optimizer_;
   size_t collected_ = 0;              // how many saved variables of optimizer_ slots_ is made of
   std::vector<ops::Variable> slots_;  // of whole variables
@@ -181,6 +184,62 @@ struct COHORT_EXPORT FtrlOptions {
 // q = a'^(-p) / lr + 2 * (l2 + beta / (2 * lr)); var = (clip(z, -l1, l1) - z) / q; a = a'.
 // l1, l2 and shrinkage are the three regularization strengths. a begins as initial_accumulator_value, z as 0.
 COHORT_EXPORT OptimizerPtr Ftrl(const FtrlOptions& options = {});
+
+struct COHORT_EXPORT NadamOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;
+  std::optional<double> clipvalue = std::nullopt;
+  std::optional<double> global_clipnorm = std::nullopt;
+  std::string name = "";
+};
+// t = iterations + 1; u_i = beta_1 (1 - 0.96^i / 2); p = u_1 u_2 ... u_t; m += (g - m)(1 - beta_1);
+// v += (g^2 - v)(1 - beta_2); n = u_(t+1) m / (1 - p u_(t+1)) + (1 - u_t) g / (1 - p);
+// var -= lr n / (sqrt(v / (1 - beta_2^t)) + epsilon)
+COHORT_EXPORT OptimizerPtr Nadam(const NadamOptions& options = {});
+
+struct COHORT_EXPORT AdamaxOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  double epsilon = 1e-7;
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;
+  std::optional<double> clipvalue = std::nullopt;
+  std::optional<double> global_clipnorm = std::nullopt;
+  std::string name = "";
+};
+// t = iterations + 1; m += (g - m)(1 - beta_1); u = max(beta_2 u, |g|); var -= lr m / ((1 - beta_1^t)(u + epsilon))
+COHORT_EXPORT OptimizerPtr Adamax(const AdamaxOptions& options = {});
+
+struct COHORT_EXPORT LionOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;  // in (0, 1]
+  double beta_2 = 0.99;
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;
+  std::optional<double> clipvalue = std::nullopt;
+  std::optional<double> global_clipnorm = std::nullopt;
+  std::string name = "";
+};
+// var -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g
+COHORT_EXPORT OptimizerPtr Lion(const LionOptions& options = {});
+
+struct COHORT_EXPORT AdadeltaOptions {
+  LearningRate learning_rate = 0.001;
+  double rho = 0.95;
+  double epsilon = 1e-7;
+  std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> clipnorm = std::nullopt;
+  std::optional<double> clipvalue = std::nullopt;
+  std::optional<double> global_clipnorm = std::nullopt;
+  std::string name = "";
+};
+// a = rho a + (1 - rho) g^2; d = g sqrt(b + epsilon) / sqrt(a + epsilon); b = rho b + (1 - rho) d^2; var -= lr d
+COHORT_EXPORT OptimizerPtr Adadelta(const AdadeltaOptions& options = {});
 
 // Describes an optimizer of the program's own. If the update uses powers of a number (UpdateRule::powers in
 // train/update_rule.h), each power is number^(iterations + 1). Throws InvalidArgumentError if `options` has no name or

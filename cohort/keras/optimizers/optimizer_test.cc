@@ -49,6 +49,10 @@ TEST_F(OptimizerTest, SparseGradientsDoWhatTheirDenseFormDoes) {
                                          AdamW({.learning_rate = 0.1, .weight_decay = 0.1}),
                                          RMSprop({.learning_rate = 0.1}),
                                          Ftrl({.learning_rate = 0.1}),
+                                         Nadam({.learning_rate = 0.1}),
+                                         Adamax({.learning_rate = 0.1}),
+                                         Lion({.learning_rate = 0.1}),
+                                         Adadelta({.learning_rate = 0.1, .weight_decay = 0.1}),
                                          SGD({.learning_rate = 0.1, .clipnorm = 0.5}),
                                          Adagrad({.learning_rate = 0.1, .global_clipnorm = 0.5}),
                                          SGD({.learning_rate = 0.1, .clipvalue = 0.3})};
@@ -84,6 +88,9 @@ TEST_F(OptimizerTest, VariablesStandInKerassOrder) {
   };
   EXPECT_THAT(names(Adam()),
               ElementsAre("adam/iteration", "adam/learning_rate", "a/adam", "a/adam_1", "b/adam", "b/adam_1"));
+  EXPECT_THAT(names(Nadam()), ElementsAre("nadam/iteration", "nadam/learning_rate", "a/nadam", "a/nadam_1", "b/nadam",
+                                          "b/nadam_1", "nadam/number"));
+  EXPECT_EQ(names(Lion()).size(), 4u);
   // The op's momentum is no variable of Keras's optimizer without one.
   EXPECT_THAT(names(RMSprop({.learning_rate = PiecewiseConstantDecay({5}, {1.0, 2.0})})),
               ElementsAre("rmsprop/iteration", "a/rmsprop", "b/rmsprop"));
@@ -160,6 +167,9 @@ TEST_F(OptimizerTest, OptionsOutOfRangeAreNamed) {
   EXPECT_THAT(message([] { SGD({.learning_rate = -1}); }), HasSubstr("learning_rate"));
   EXPECT_THAT(message([] { SGD({.clipnorm = 0.0}); }), HasSubstr("clipnorm > 0"));
   EXPECT_THAT(message([] { Adam({.beta_2 = 1.0}); }), HasSubstr("beta_2"));
+  EXPECT_THAT(message([] { Lion({.beta_1 = 0.0}); }), HasSubstr("beta_1 in (0, 1]"));
+  EXPECT_THAT(message([] { Nadam({.beta_1 = 1.0}); }), AllOf(HasSubstr("Nadam"), HasSubstr("beta_1")));
+  EXPECT_THAT(message([] { Adadelta({.rho = 1.0}); }), HasSubstr("rho"));
   EXPECT_THAT(message([] { Ftrl({.learning_rate_power = 0.5}); }), HasSubstr("learning_rate_power"));
   EXPECT_THAT(message([] { ExponentialDecay({.initial_learning_rate = 0.1, .decay_steps = 0, .decay_rate = 0.9}); }),
               HasSubstr("decay_steps > 0"));

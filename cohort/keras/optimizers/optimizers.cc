@@ -54,9 +54,13 @@ OptimizerPtr MakeOptimizer(const char* class_name, const char* default_name, con
   return std::make_shared<Optimizer>(class_name, common, std::move(rule), std::move(config));
 }
 
+void CheckBetas(const char* optimizer, double beta_1, double beta_2) {
+  Require(IsShare(beta_1), optimizer, "beta_1 in [0, 1)", beta_1);
+  Require(IsShare(beta_2), optimizer, "beta_2 in [0, 1)", beta_2);
+}
+
 OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const char* name) {
-  Require(IsShare(options.beta_1), name, "beta_1 in [0, 1)", options.beta_1);
-  Require(IsShare(options.beta_2), name, "beta_2 in [0, 1)", options.beta_2);
+  CheckBetas(name, options.beta_1, options.beta_2);
   return MakeOptimizer(class_name, name, options,
                        train::AdamRule({"beta_1", options.beta_1}, {"beta_2", options.beta_2},
                                        {"epsilon", options.epsilon}, options.amsgrad),
@@ -103,10 +107,35 @@ OptimizerPtr ReadAdagrad(ConfigReader& reader) {
   return Adagrad(options);
 }
 
-AdamOptions ReadAdam(ConfigReader& reader) {
-  auto options = ReadOptimizerOptions<AdamOptions>(reader);
+template <typename Options>
+Options ReadBetas(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<Options>(reader);
   reader.Read("beta_1", options.beta_1);
   reader.Read("beta_2", options.beta_2);
+  return options;
+}
+
+OptimizerPtr ReadNadam(ConfigReader& reader) {
+  auto options = ReadBetas<NadamOptions>(reader);
+  reader.Read("epsilon", options.epsilon);
+  return Nadam(options);
+}
+
+OptimizerPtr ReadAdamax(ConfigReader& reader) {
+  auto options = ReadBetas<AdamaxOptions>(reader);
+  reader.Read("epsilon", options.epsilon);
+  return Adamax(options);
+}
+
+OptimizerPtr ReadAdadelta(ConfigReader& reader) {
+  auto options = ReadOptimizerOptions<AdadeltaOptions>(reader);
+  reader.Read("rho", options.rho);
+  reader.Read("epsilon", options.epsilon);
+  return Adadelta(options);
+}
+
+AdamOptions ReadAdam(ConfigReader& reader) {
+  auto options = ReadBetas<AdamOptions>(reader);
   reader.Read("epsilon", options.epsilon);
   reader.Read("amsgrad", options.amsgrad);
   return options;
@@ -144,7 +173,11 @@ const NameTable<OptimizerMaker>& OptimizerTable() {
                     {"Adam", {[] { return Adam(); }, [](ConfigReader& r) { return Adam(ReadAdam(r)); }}},
                     {"AdamW", {[] { return AdamW(); }, [](ConfigReader& r) { return AdamW(ReadAdam(r)); }}},
                     {"RMSprop", {[] { return RMSprop(); }, ReadRmsprop}},
-                    {"Ftrl", {[] { return Ftrl(); }, ReadFtrl}}});
+                    {"Ftrl", {[] { return Ftrl(); }, ReadFtrl}},
+                    {"Nadam", {[] { return Nadam(); }, ReadNadam}},
+                    {"Adamax", {[] { return Adamax(); }, ReadAdamax}},
+                    {"Lion", {[] { return Lion(); }, [](ConfigReader& r) { return Lion(ReadBetas<LionOptions>(r)); }}},
+                    {"Adadelta", {[] { return Adadelta(); }, ReadAdadelta}}});
   return table;
 }
 
@@ -180,6 +213,36 @@ OptimizerPtr AdamW(const AdamOptions& options) {
   AdamOptions decaying = options;
   if (!decaying.weight_decay) decaying.weight_decay = 0.004;
   return MakeAdam(decaying, "AdamW", "adamw");
+}
+
+OptimizerPtr Nadam(const NadamOptions& options) {
+  CheckBetas("Nadam", options.beta_1, options.beta_2);
+  return MakeOptimizer(
+      "Nadam", "nadam", options,
+      train::NadamRule({"beta_1", options.beta_1}, {"beta_2", options.beta_2}, {"epsilon", options.epsilon}),
+      {{"beta_1", options.beta_1}, {"beta_2", options.beta_2}, {"epsilon", options.epsilon}});
+}
+
+OptimizerPtr Adamax(const AdamaxOptions& options) {
+  CheckBetas("Adamax", options.beta_1, options.beta_2);
+  return MakeOptimizer(
+      "Adamax", "adamax", options,
+      train::AdamaxRule({"beta_1", options.beta_1}, {"beta_2", options.beta_2}, {"epsilon", options.epsilon}),
+      {{"beta_1", options.beta_1}, {"beta_2", options.beta_2}, {"epsilon", options.epsilon}});
+}
+
+OptimizerPtr Lion(const LionOptions& options) {
+  Require(options.beta_1 > 0.0 && options.beta_1 <= 1.0, "Lion", "beta_1 in (0, 1]", options.beta_1);
+  Require(options.beta_2 >= 0.0 && options.beta_2 <= 1.0, "Lion", "beta_2 in [0, 1]", options.beta_2);
+  return MakeOptimizer("Lion", "lion", options, train::LionRule({"beta_1", options.beta_1}, {"beta_2", options.beta_2}),
+                       {{"beta_1", options.beta_1}, {"beta_2", options.beta_2}});
+}
+
+OptimizerPtr Adadelta(const AdadeltaOptions& options) {
+  Require(IsShare(options.rho), "Adadelta", "rho in [0, 1)", options.rho);
+  return MakeOptimizer("Adadelta", "adadelta", options,
+                       train::AdadeltaRule({"rho", options.rho}, {"epsilon", options.epsilon}),
+                       {{"rho", options.rho}, {"epsilon", options.epsilon}});
 }
 
 OptimizerPtr RMSprop(const RMSpropOptions& options) {

@@ -52,6 +52,7 @@ OptimizerPtr MakeOptimizer(const std::string& name) {
   if (name == "adamw") return AdamW({.learning_rate = 0.01, .epsilon = 1e-3});
   if (name == "adagrad") return Adagrad({.learning_rate = 0.05});
   if (name == "rmsprop") return RMSprop({.learning_rate = 0.01, .epsilon = 1e-3, .centered = true});
+  if (name == "nadam") return Nadam({.learning_rate = 0.01, .epsilon = 1e-3});
   return Ftrl({.learning_rate = 0.05, .l1_regularization_strength = 1e-3});
 }
 
@@ -219,7 +220,7 @@ TEST(MixedPrecision, ReplicasUpdateNearlyAsOneDevice) {
 INSTANTIATE_TEST_SUITE_P(All, Replicas,
                          ::testing::Combine(::testing::Values("mirrored", "central"), ::testing::Values(1, 2, 3, 4),
                                             ::testing::Values("momentum", "clipped", "adamw", "adagrad", "rmsprop",
-                                                              "ftrl")),
+                                                              "ftrl", "nadam")),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param), "_",
                                          std::get<2>(info.param));
