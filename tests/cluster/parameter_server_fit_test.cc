@@ -75,7 +75,7 @@ TEST_F(ParameterServerFitTest, OneWorkerMakesTheUpdatesOfOneDevice) {
     }
     return all;
   };
-  for (const char* optimizer : {"sgd", "adam"}) {
+  for (const char* optimizer : {"sgd", "adam", "nadam"}) {
     const Floats expected = train(nullptr, optimizer);
     EXPECT_EQ(train(Open(1, 1), optimizer), expected) << optimizer;
     EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), optimizer), expected) << optimizer;
@@ -387,7 +387,7 @@ TEST_F(ParameterServerFitTest, ARestoredTrainingEndsAsOneThatWasNotInterrupted) 
   const Tensor x = Tensor::FromValues(Floats{1, 1.5, 2, 2.5, 3, 3.5}, Shape{3, 2});
   const Tensor y = Tensor::FromValues(Floats{0.3f, 0.5f, 0.7f}, Shape{3, 1});
   const data::Dataset dataset = data::Dataset::FromTensorSlices({x, y}).Batch(3).Repeat();
-  for (const char* optimizer : {"adam", "rmsprop"}) {
+  for (const char* optimizer : {"adam", "rmsprop", "nadam"}) {
     const cohort::testing::TempFolder folder;
     const auto train = [&](const distribute::StrategyPtr& strategy, int epochs, const std::string& backups) {
       keras::Sequential model = Line(strategy, optimizer);
@@ -447,20 +447,22 @@ TEST_F(ParameterServerFitTest, CountsOfPositivesReachTheChief) {
     keras::Sequential model({keras::Dense(2, {.activation = "sigmoid"})}, {.seed = 3, .strategy = strategy});
     model.Compile({.optimizer = "sgd",
                    .loss = "squared_hinge",
-                   .metrics = {"precision", keras::Recall({.class_id = 1}), "root_mean_squared_error"},
+                   .metrics = {"precision", keras::Recall({.class_id = 1}), "root_mean_squared_error",
+                               keras::F1Score({.average = "macro"}), keras::PrecisionAtRecall(0.5)},
                    .weighted_metrics = {keras::Precision({.thresholds = 0.3, .name = "weighted_precision"})}});
     const keras::History history = model.Fit(
         {x, y, weight},
         {.batch_size = 2, .epochs = 2, .verbose = 0, .shuffle = false, .steps_per_epoch = 2, .signal_check = false});
     Floats all;
-    for (const char* name : {"loss", "precision", "recall", "root_mean_squared_error", "weighted_precision"}) {
+    for (const char* name : {"loss", "precision", "recall", "root_mean_squared_error", "f1_score",
+                             "precision_at_recall", "weighted_precision"}) {
       EXPECT_GT(history[name].back(), 0.0) << name;
       for (const double value : history[name]) all.push_back(static_cast<float>(value));
     }
     return all;
   };
   const Floats expected = train(nullptr);
-  EXPECT_EQ(expected.size(), 10u);
+  EXPECT_EQ(expected.size(), 14u);
   EXPECT_EQ(train(Open(1, 1)), expected);
   EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2))), expected);
 }

@@ -393,7 +393,7 @@ TEST_F(ModelSavingTest, DamagedFilesNameThemselves) {
   EXPECT_THAT(replaced("\"units\": 3", "\"units\": 3, \"magic\": 1"), AllOf(HasSubstr("'magic'"), HasSubstr("Dense")));
   EXPECT_THAT(replaced("\"units\": 3", "\"units\": 4"),
               AllOf(HasSubstr("'layers/dense/vars'"), HasSubstr("model.weights.h5 of")));
-  EXPECT_THAT(replaced("\"Adam\"", "\"Lion\""), AllOf(HasSubstr("Lion"), HasSubstr("config.json of")));
+  EXPECT_THAT(replaced("\"Adam\"", "\"Muon\""), AllOf(HasSubstr("Muon"), HasSubstr("config.json of")));
   EXPECT_THAT(replaced("\"class_name\": \"Sequential\"", "\"class_name\": \"MyModel\""),
               AllOf(HasSubstr("MyModel"), HasSubstr("LoadWeights")));
   EXPECT_THAT(MessageOf<NotFoundError>([&] { LoadModel(Path("none.keras")); }), HasSubstr("none.keras"));
