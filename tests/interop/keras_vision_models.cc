@@ -5,7 +5,7 @@
 namespace cohort::keras {
 namespace {
 
-ModelMakers SequenceModels() {
+ModelMakers ConvolvedSequenceModels() {
   return {
       {"conv1d",
        [] {
@@ -136,7 +136,7 @@ ModelMakers NormalizationModels() {
 }  // namespace
 
 ModelMakers VisionModels() {
-  ModelMakers all = SequenceModels();
+  ModelMakers all = ConvolvedSequenceModels();
   all.merge(ResizingModels());
   all.merge(NormalizationModels());
   return all;

@@ -10,9 +10,9 @@
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/files/weights_file.h"
-#include "cohort/keras/layers/attention_layers.h"
 #include "cohort/keras/layers/core_layers.h"
-#include "cohort/keras/layers/recurrent_layers.h"
+#include "cohort/keras/layers/recurrent/attention_layers.h"
+#include "cohort/keras/layers/recurrent/recurrent_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/arithmetic.h"
 

@@ -32,18 +32,18 @@ std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
 std::vector<LayerMaker> ResizingLayerMakers();       // resizing_layers.cc
 std::vector<LayerMaker> NoiseLayerMakers();          // noise_layers.cc
 std::vector<LayerMaker> MergingLayerMakers();        // merging_layers.cc
-std::vector<LayerMaker> LookupLayerMakers();         // lookup_layers.cc
-std::vector<LayerMaker> PreprocessingLayerMakers();  // preprocessing_layers.cc
+std::vector<LayerMaker> LookupLayerMakers();         // preprocessing/lookup_layers.cc
+std::vector<LayerMaker> PreprocessingLayerMakers();  // preprocessing/preprocessing_layers.cc
 std::vector<LayerMaker> RecommenderLayerMakers();    // recommender_layers.cc
 std::vector<LayerMaker> ActivationLayerMakers();     // activation_layers.cc
 std::vector<LayerMaker> NormalizationLayerMakers();  // normalization_layers.cc
-std::vector<LayerMaker> RecurrentLayerMakers();      // recurrent_layers.cc
-std::vector<LayerMaker> AttentionLayerMakers();      // attention_layers.cc
+std::vector<LayerMaker> RecurrentLayerMakers();      // recurrent/recurrent_layers.cc
+std::vector<LayerMaker> AttentionLayerMakers();      // recurrent/attention_layers.cc
 // The same for layers that contain layers which the program gives. `inner` makes these.
 using InnerLayerMaker = std::function<LayerRef(const ConfigValue& layer)>;
 using WrapperMaker =
     std::pair<std::string, std::function<LayerRef(ConfigReader& reader, const InnerLayerMaker& inner)>>;
-std::vector<WrapperMaker> WrapperLayerMakers();  // wrapper_layers.cc
+std::vector<WrapperMaker> WrapperLayerMakers();  // recurrent/wrapper_layers.cc
 
 // Returns the layer as files have it. Its module is that of Keras, or of Keras Recommenders for the classes of
 // RecommenderLayerMakers.

@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/category_encoding.h"
+#include "cohort/keras/layers/preprocessing/category_encoding.h"
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"

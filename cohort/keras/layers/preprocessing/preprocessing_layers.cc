@@ -1,5 +1,5 @@
 // Hashing, Discretization, CategoryEncoding and Normalization of preprocessing_layers.h.
-#include "cohort/keras/layers/preprocessing_layers.h"
+#include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/keras/layers/category_encoding.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
+#include "cohort/keras/layers/preprocessing/category_encoding.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"

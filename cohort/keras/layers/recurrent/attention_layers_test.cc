@@ -1,6 +1,6 @@
 // MultiHeadAttention, Attention, AdditiveAttention: what they compute, their weights, and what they refuse.
 // tests/interop compares them with Keras.
-#include "cohort/keras/layers/attention_layers.h"
+#include "cohort/keras/layers/recurrent/attention_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

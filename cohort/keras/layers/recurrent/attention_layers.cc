@@ -1,7 +1,7 @@
 // MultiHeadAttention, Attention and AdditiveAttention. Four layers inside of MultiHeadAttention have its weights, as in
 // Keras: three take the inputs apart into heads, and one puts the heads together. Products of all examples and heads
 // are made at once.
-#include "cohort/keras/layers/attention_layers.h"
+#include "cohort/keras/layers/recurrent/attention_layers.h"
 
 #include <cmath>
 #include <type_traits>

@@ -2,7 +2,7 @@
 // has the weights and adds all steps: it multiplies the inputs of all steps by the kernel, takes the product apart into
 // steps, and adds the nodes of one step after the other. The three kinds of cells differ in the function Step. The
 // table of makers is at the end.
-#include "cohort/keras/layers/recurrent_layers.h"
+#include "cohort/keras/layers/recurrent/recurrent_layers.h"
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
-#include "cohort/keras/layers/recurrent_layer.h"
+#include "cohort/keras/layers/recurrent/recurrent_layer.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"

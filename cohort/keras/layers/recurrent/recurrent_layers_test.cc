@@ -1,6 +1,6 @@
 // LSTM, GRU, SimpleRNN, Bidirectional and TimeDistributed: what they compute, their options, and what they refuse. The
 // results are compared with the formulas of the header, written as loops. tests/interop compares them with Keras.
-#include "cohort/keras/layers/recurrent_layers.h"
+#include "cohort/keras/layers/recurrent/recurrent_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
-#include "cohort/keras/layers/attention_layers.h"
 #include "cohort/keras/layers/core_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/layers/recurrent/attention_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 
 namespace cohort::keras {

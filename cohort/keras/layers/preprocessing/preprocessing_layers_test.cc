@@ -1,5 +1,5 @@
 // Layers that prepare inputs: what they compute and refuse, and models that take strings, from Fit to files.
-#include "cohort/keras/layers/preprocessing_layers.h"
+#include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What layers are given, learned from data.
-#include "cohort/keras/layers/vocabulary.h"
+#include "cohort/keras/layers/preprocessing/vocabulary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

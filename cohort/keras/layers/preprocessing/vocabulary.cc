@@ -1,4 +1,4 @@
-#include "cohort/keras/layers/vocabulary.h"
+#include "cohort/keras/layers/preprocessing/vocabulary.h"
 
 #include <algorithm>
 #include <functional>
