@@ -85,6 +85,7 @@ Json Answer(const Json& request) {
   Json outputs = Json::array();
   for (const Tensor& output : model.PredictAll(ModelData(inputs, {}))) outputs.push_back(Written(output));
   model.Save(request.at("save"));
+  if (request.contains("export")) model.ExportSavedModel(request.at("export"));
   return outputs;
 }
 

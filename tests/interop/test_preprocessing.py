@@ -55,6 +55,18 @@ def test_keras_predicts_as_we_do(name, tmp_path):
     assert again == ours
 
 
+@pytest.mark.parametrize("name", INPUTS)
+def test_tensorflow_predicts_as_we_do(name, tmp_path):
+    folder = tmp_path / "export"
+    request = {"model": name, "inputs": given(INPUTS[name]), "save": str(tmp_path / "a.keras"), "export": str(folder)}
+    [ours] = our_programs.ask("interop_preprocessing", [request])
+    function = tf.saved_model.load(folder).signatures["serving_default"]
+    names = {"preprocessing": ["words", "ids", "x"], "recommender": ["ids", "weights"]}[name]
+    xs = {key: tf.constant(values, dtype) for key, (dtype, values) in zip(names, INPUTS[name], strict=True)}
+    results = function(**xs)
+    assert_same([results[f"output_{i}"].numpy() for i in range(len(results))], ours)
+
+
 def taught():
     """Layers that have learned from data, so that their vocabularies are assets of the file."""
     words, ids, x = keras.Input((3,), dtype="string"), keras.Input((2,), dtype="int64"), keras.Input((2,))

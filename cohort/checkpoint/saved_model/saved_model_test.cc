@@ -17,6 +17,7 @@
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control_flow.h"
+#include "cohort/ops/lookup.h"
 #include "cohort/ops/normalization.h"
 #include "cohort/ops/queues.h"
 #include "cohort/ops/reduction.h"
@@ -95,6 +96,32 @@ TEST_F(SavedModelTest, WritesLayerNormInOpsOfTensorFlow) {
       EXPECT_THAT(Numbers(got.at(name)), Pointwise(FloatNear(1e-5f), Numbers(values[0]))) << name;
     }
   }
+}
+
+TEST_F(SavedModelTest, WritesVocabulariesAsSortedLists) {
+  Graph graph;
+  const Output words = ops::Placeholder(graph, DType::kString, Shape{-1, 2}, "words");
+  const Output ids = ops::Placeholder(graph, DType::kInt64, Shape{-1}, "ids");
+  const Tensor colours = Tensor::Vector(std::vector<std::string>{"red", "", "green", "blue"});
+  const Tensor numbers = Tensor::Vector(std::vector<int64_t>{7, -3, 0});
+  const std::map<std::string, Output> outputs = {
+      {"word", ops::VocabularyLookup(words, colours, -5)},
+      {"id", ops::VocabularyLookup(ids, numbers, std::nullopt)},
+      {"nothing", ops::VocabularyLookup(ids, Tensor(DType::kInt64, Shape{0}), 9)}};
+  WriteSavedModel(graph, {{kDefaultSignature, {.inputs = {{"words", words}, {"ids", ids}}, .outputs = outputs}}}, "",
+                  folder_.path());
+  const SavedModel model(folder_.path());
+  const Tensor asked = Tensor::FromValues(std::vector<std::string>{"blue", "hat", "", "red"}, Shape{2, 2});
+  std::map<std::string, Tensor> got =
+      model.Run({{"words", asked}, {"ids", Tensor::Vector(std::vector<int64_t>{0, 7, -3, 7})}});
+  EXPECT_EQ(got.at("word").shape(), (Shape{2, 2}));
+  EXPECT_THAT(got.at("word").ToVector<int64_t>(), ElementsAre(3, -5, 1, 0));
+  EXPECT_THAT(got.at("id").ToVector<int64_t>(), ElementsAre(2, 0, 1, 0));
+  EXPECT_THAT(got.at("nothing").ToVector<int64_t>(), ElementsAre(9, 9, 9, 9));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Run({{"words", asked}, {"ids", Tensor::Vector(std::vector<int64_t>{7, 8})}});
+              }),
+              HasSubstr("is not in [0, 3)"));
 }
 
 // TensorFlow has the op, but cannot run it between a convolution and a Tanh.

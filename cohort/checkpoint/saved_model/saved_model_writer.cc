@@ -58,7 +58,8 @@ constexpr std::string_view kOwnOps[] = {"AccumulatorNumStale",
                                         "StepClock",
                                         "StepClockJoin",
                                         "StepClockTakeStaleness",
-                                        "StepClockTick"};
+                                        "StepClockTick",
+                                        "VocabularyLookup"};
 
 // Returns the names of the nodes on which `ends` depend, and of `ends`.
 std::set<std::string> NeededBy(const std::vector<Node*>& ends) {

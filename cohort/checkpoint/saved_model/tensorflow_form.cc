@@ -1,6 +1,10 @@
 // WriteOwnOpsAsTensorFlows. An op's form is built in a graph of its own, between placeholders that stand for the inputs
 // of the op's node. Its nodes then get the names of these inputs and names below that of the node.
+#include <farmhash.h>
+
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -13,8 +17,12 @@
 #include "cohort/graph/graph_def.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/gather.h"
+#include "cohort/ops/lookup.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/ops/select.h"
 #include "cohort/ops/unary.h"
 #include "cohort/proto/tensor_proto.h"
 
@@ -44,35 +52,92 @@ void Rename(std::map<std::string, std::string> given, const std::string& prefix,
 // An op that is written in small ops.
 struct WrittenOp {
   std::vector<const char*> dtypes;  // of the inputs: the attributes that have them
-  // Adds the small ops for the op's inputs. Returns the first outputs of the op, the first one as a node of its own.
-  std::vector<Output> (*add)(const std::vector<Output>& inputs, float epsilon);
+  // Adds the small ops for the op's inputs and attributes. Returns the first outputs of the op, the first one as a node
+  // of its own.
+  std::vector<Output> (*add)(const std::vector<Output>& inputs, const proto::NodeDef& node);
 };
 
-std::vector<Output> AddBatchNorm(const std::vector<Output>& inputs, float epsilon) {
+float EpsilonOf(const proto::NodeDef& node) { return node.attr().at("epsilon").f(); }
+
+std::vector<Output> AddBatchNorm(const std::vector<Output>& inputs, const proto::NodeDef& node) {
   const Output &x = inputs[0], &mean = inputs[3], &variance = inputs[4];
-  const Output factor = ops::Rsqrt(variance + ops::ScalarLike(variance, epsilon)) * inputs[1];
+  const Output factor = ops::Rsqrt(variance + ops::ScalarLike(variance, EpsilonOf(node))) * inputs[1];
   const Output y = ops::Cast(x, factor.dtype()) * factor + (inputs[2] - mean * factor);
   return {ops::Identity(ops::Cast(y, x.dtype())), ops::Identity(mean), ops::Identity(variance)};
 }
 
 // As ops/layer_norm.cc.
-std::vector<Output> AddLayerNorm(const std::vector<Output>& inputs, float epsilon) {
+std::vector<Output> AddLayerNorm(const std::vector<Output>& inputs, const proto::NodeDef& node) {
   const Output &x = inputs[0], &scale = inputs[1], &offset = inputs[2];
   const auto mean_of_row = [](Output of) { return ops::Mean(of, {-1}, /*keep_dims=*/true); };
   const Output wide = ops::Cast(x, scale.dtype());
   const Output mean = mean_of_row(wide);
   const Output centred = wide - mean;
   const Output variance = mean_of_row(ops::Square(centred));
-  const Output inverse = ops::Rsqrt(variance + ops::ScalarLike(variance, epsilon));
+  const Output inverse = ops::Rsqrt(variance + ops::ScalarLike(variance, EpsilonOf(node)));
   const Output y = ops::Cast(centred * inverse * scale + offset, x.dtype());
   return {ops::Identity(y), ops::Squeeze(mean, {-1}), ops::Squeeze(inverse, {-1})};
+}
+
+constexpr int64_t kHashes = std::numeric_limits<int64_t>::max();
+
+int64_t KeyOf(int64_t token) { return token; }
+int64_t KeyOf(const std::string& token) {  // as StringToHashBucketFast
+  return static_cast<int64_t>(util::Fingerprint64(token.data(), token.size()) % kHashes);
+}
+
+// A vocabulary in the order of its keys, so that a key is found by a binary search. TensorFlow's hash tables would have
+// to be initialized first. The keys of strings are their hashes.
+template <typename T>
+std::vector<Output> AddSearch(const Output& values, const Tensor& vocabulary, int64_t unknown, bool fails) {
+  Graph& graph = values.graph();
+  const T* tokens = vocabulary.data<T>();
+  const int64_t n = vocabulary.num_elements();
+  std::vector<std::pair<int64_t, int64_t>> order;  // key and place
+  for (int64_t i = 0; i < n; ++i) order.emplace_back(KeyOf(tokens[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<int64_t> keys, places;
+  std::vector<T> sorted;
+  for (const auto& [key, place] : order) {
+    if (!keys.empty() && keys.back() == key) {
+      throw UnimplementedError(StrCat("[saved model] expected a vocabulary whose tokens have different hashes; \"",
+                                      sorted.back(), "\" and \"", tokens[place], "\" have the same"));
+    }
+    keys.push_back(key);
+    places.push_back(place);
+    sorted.push_back(tokens[place]);
+  }
+  const Output flat = ops::Reshape(values, {-1});
+  Output key = flat;
+  if constexpr (std::is_same_v<T, std::string>) key = ops::StringToHashBucketFast(flat, kHashes);
+  const Output found = ops::SearchSorted(ops::Const(graph, keys, Shape{1, n}), ops::Reshape(key, {1, -1}));
+  const Output at = ops::Minimum(ops::Reshape(found, {-1}), n - 1);
+  const Output is_there = ops::Equal(ops::Gather(ops::Const(graph, sorted), at), flat);
+  // If unknown values are errors, they get a place that does not exist, for which the next Gather fails.
+  const Output place = ops::SelectV2(is_there, at, ops::Const(graph, fails ? n : int64_t{0}));
+  const Output known = ops::Gather(ops::Const(graph, places), place);
+  const Output index = fails ? known : ops::SelectV2(is_there, known, ops::Const(graph, unknown));
+  return {ops::Reshape(index, ops::ShapeOf(values))};
+}
+
+std::vector<Output> AddVocabularyLookup(const std::vector<Output>& inputs, const proto::NodeDef& node) {
+  const Tensor vocabulary = FromProto(node.attr().at("vocabulary").tensor());
+  const int64_t unknown = node.attr().at("default_value").i();
+  const bool fails = node.attr().at("fail_unknown").b();
+  if (vocabulary.num_elements() == 0) {
+    return {ops::Fill(ops::ShapeOf(inputs[0]), ops::Const(inputs[0].graph(), unknown))};
+  }
+  if (vocabulary.dtype() == DType::kString) return AddSearch<std::string>(inputs[0], vocabulary, unknown, fails);
+  return AddSearch<int64_t>(inputs[0], vocabulary, unknown, fails);
 }
 
 // Returns null if the node is written as it is. `read`: the tensors that other nodes read.
 const WrittenOp* WrittenOpOf(const proto::NodeDef& node, const std::set<std::string>& read) {
   static const WrittenOp layer_norm = {{"T", "U", "U"}, AddLayerNorm};
   static const WrittenOp batch_norm = {{"T", "U", "U", "U", "U"}, AddBatchNorm};
+  static const WrittenOp vocabulary = {{"T"}, AddVocabularyLookup};
   if (node.op() == "LayerNorm") return &layer_norm;
+  if (node.op() == "VocabularyLookup") return &vocabulary;
   if (node.op() != "FusedBatchNormV3" || node.attr().at("is_training").b()) return nullptr;
   for (const int reserve_space : {3, 4, 5}) {
     if (read.count(StrCat(node.name(), ":", reserve_space)) > 0) return nullptr;
@@ -97,7 +162,7 @@ SmallOps FormOf(const proto::NodeDef& node, const WrittenOp& op, const std::stri
     const auto dtype = static_cast<DType>(node.attr().at(op.dtypes[i]).type());
     from.push_back(ops::Placeholder(graph, dtype, i == 0 ? shape : channels));
   }
-  const std::vector<Output> to = op.add(from, node.attr().at("epsilon").f());
+  const std::vector<Output> to = op.add(from, node);
   SmallOps form;
   if (!form.nodes.ParseFromString(SerializeGraphDef(graph, {.output_shapes = true}))) {
     throw InternalError(StrCat("[saved model] the form of ", node.op(), " cannot be read back"));
