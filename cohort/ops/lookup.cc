@@ -1,6 +1,7 @@
 #include "cohort/ops/lookup.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <unordered_map>
 
@@ -29,7 +30,9 @@ void CheckDifferent(const Tensor& vocabulary) {
 // Bucketize with boundaries in another order, also in a graph that was read from a file.
 std::vector<Shape> BucketizeShape(ShapeContext& c) {
   const auto& boundaries = c.attr<std::vector<float>>("boundaries");
-  if (!std::is_sorted(boundaries.begin(), boundaries.end())) {
+  const auto is_nan = [](float boundary) { return std::isnan(boundary); };
+  if (!std::is_sorted(boundaries.begin(), boundaries.end()) ||
+      std::any_of(boundaries.begin(), boundaries.end(), is_nan)) {
     throw InvalidArgumentError("expected boundaries in ascending order");
   }
   return {c.input(0)};

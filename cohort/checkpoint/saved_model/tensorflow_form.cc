@@ -124,6 +124,10 @@ std::vector<Output> AddVocabularyLookup(const std::vector<Output>& inputs, const
   const Tensor vocabulary = FromProto(node.attr().at("vocabulary").tensor());
   const int64_t unknown = node.attr().at("default_value").i();
   const bool fails = node.attr().at("fail_unknown").b();
+  if (vocabulary.num_elements() == 0 && fails) {
+    throw UnimplementedError(StrCat("[saved model] expected a vocabulary with an entry; that of the node \"",
+                                    node.name(), "\" is empty, so that every value is an error"));
+  }
   if (vocabulary.num_elements() == 0) {
     return {ops::Fill(ops::ShapeOf(inputs[0]), ops::Const(inputs[0].graph(), unknown))};
   }

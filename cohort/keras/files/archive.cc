@@ -26,6 +26,7 @@ constexpr char kMetadata[] = "metadata.json";
 constexpr char kConfig[] = "config.json";
 constexpr char kWeights[] = "model.weights.h5";
 constexpr std::string_view kAssets = "assets/";
+constexpr std::string_view kVocabulary = "/vocabulary.txt";
 constexpr int kMajorVersion = 3;
 // Deflate cannot compress by more. A member that claims a larger ratio is damaged.
 constexpr uint64_t kLargestRatio = 1100;
@@ -142,15 +143,18 @@ class Reader {
     return bytes;
   }
 
-  // Returns the files below assets/, by their paths there.
+  // Returns the vocabularies below assets/, by their paths there. Throws DataLossError if all together have more bytes
+  // than texts can have.
   std::map<std::string, std::string> Assets() const {
     std::map<std::string, std::string> assets;
+    uint64_t left = MostConfig();
     const zip_int64_t members = zip_get_num_entries(archive_.get(), 0);
     for (zip_int64_t i = 0; i < members; ++i) {
       const char* name = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), 0);
       const std::string_view path = name == nullptr ? std::string_view() : std::string_view(name);
-      if (!path.starts_with(kAssets) || path.ends_with('/')) continue;
-      assets[std::string(path.substr(kAssets.size()))] = Member(name, MostConfig());
+      if (!path.starts_with(kAssets) || !path.ends_with(kVocabulary)) continue;
+      std::string& text = assets[std::string(path.substr(kAssets.size()))] = Member(name, left);
+      left -= text.size();
     }
     return assets;
   }

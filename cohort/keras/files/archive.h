@@ -14,8 +14,9 @@ struct COHORT_EXPORT ModelArchive {
   std::string date_saved;                // "YYYY-MM-DD@HH:MM:SS"; if "", writing sets the current time
   std::string config;                    // the text of config.json
   std::string weights;                   // the bytes of model.weights.h5; see weights_file.h
-  // What layers keep in files of their own, by the path below assets/: "layers/string_lookup/vocabulary.txt". Reading
-  // sets it; writing needs none, because this library keeps vocabularies in config.json.
+  // The vocabularies that layers keep in files of their own, by the path below assets/:
+  // "layers/string_lookup/vocabulary.txt". Reading sets it; writing needs none, because this library keeps vocabularies
+  // in config.json.
   std::map<std::string, std::string> assets;
 };
 

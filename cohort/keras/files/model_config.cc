@@ -412,6 +412,8 @@ class LayersReader {
       if (!AddArgument(argument, made, inputs)) return false;
     }
     std::set<std::string> known = {"mask"};
+    // Arguments of attention layers that change nothing if they are false, unlike "training".
+    const std::set<std::string> unused_if_false = {"return_attention_scores", "use_causal_mask"};
     if (const auto* named = dynamic_cast<const NamedArguments*>(&*layer.layer)) {
       for (const std::string& argument : named->ArgumentNames()) {
         const ConfigValue* value = node.At("kwargs").Find(argument);
@@ -421,7 +423,8 @@ class LayersReader {
       for (const auto& [option, value] : named->CallOptions()) known.insert(option);
     }
     for (const auto& [keyword, value] : node.At("kwargs").AsObject()) {
-      const bool none = value.is_null() || (value.is_list() && value.AsList().empty()) || value.ToJson() == "false";
+      const bool none = value.is_null() || (value.is_list() && value.AsList().empty()) ||
+                        (unused_if_false.count(keyword) > 0 && value.ToJson() == "false");
       if (none || known.count(keyword) > 0) continue;
       throw InvalidArgumentError(
           StrCat("[keras/load_model] expected calls without arguments beside the inputs; layer '", name,

@@ -9,6 +9,10 @@ namespace {
 template <typename Options>
 WeightSpec DepthwiseSpec(const std::string& name, const WindowSize<Options>& size, int64_t channels,
                          const Options& options) {
+  if (options.depth_multiplier < 1) {
+    throw InvalidArgumentError(
+        StrCat("[keras/convolution] expected depth_multiplier >= 1; got ", options.depth_multiplier));
+  }
   WeightSpec spec = {.name = name,
                      .shape = KernelShape(size, channels, options.depth_multiplier),
                      .initializer = options.depthwise_initializer,

@@ -2,6 +2,9 @@
 #include "cohort/keras/layers/recommender_layers.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
@@ -103,11 +106,12 @@ class EmbedReduceLayer final : public Layer {
   }
   Output Unweighted(const Output& rows, bool reduces) const {
     if (!reduces) return rows;
-    if (options_.combiner == "mean") return ops::Mean(rows, {1});
+    const bool mean = options_.combiner == "mean";
+    if (mean && rows.shape().dim(1) > 0) return ops::Mean(rows, {1});
     const Output sum = ops::Sum(rows, {1});
     if (options_.combiner == "sum") return sum;
     const Output n = ops::Cast(ops::Slice(ops::ShapeOf(rows), {1}, {1}), rows.dtype());
-    return ops::Mul(sum, InverseOrZero(n, /*of_root=*/true));
+    return ops::Mul(sum, InverseOrZero(n, /*of_root=*/!mean));
   }
 
   // Returns 1 / x, or 1 / sqrt(x), or 0 where x is 0. Its gradient is 0 there, and not NaN, because no node divides by
@@ -173,6 +177,12 @@ class FeatureCrossLayer final : public Layer {
     if (options.projection_dim && *options.projection_dim < 1) {
       Fail(StrCat("a positive projection_dim; got ", *options.projection_dim));
     }
+    if (options.projection_dim) {
+      down_ = Dense(*options.projection_dim, {.use_bias = false,
+                                              .kernel_initializer = options.kernel_initializer,
+                                              .kernel_regularizer = options.kernel_regularizer,
+                                              .name = "down_proj_dense"});
+    }
   }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     if (inputs.empty() || inputs.size() > 2) Fail(StrCat("x0 and x, or x0 alone; got ", inputs.size(), " inputs"));
@@ -181,22 +191,8 @@ class FeatureCrossLayer final : public Layer {
     if (shape.rank() < 2 || !shape.IsCompatibleWith(x.shape()) || shape.dim(shape.rank() - 1) < 0) {
       Fail(StrCat("inputs [batch, ..., features] of one shape; got ", shape, " and ", x.shape()));
     }
-    Output product = x;
-    if (options_.projection_dim) {
-      product = ctx.Call(*Dense(*options_.projection_dim, {.use_bias = false,
-                                                           .kernel_initializer = options_.kernel_initializer,
-                                                           .kernel_regularizer = options_.kernel_regularizer,
-                                                           .name = "down_proj_dense"}),
-                         product);
-    }
-    product = ctx.Call(*Dense(shape.dim(shape.rank() - 1), {.activation = options_.pre_activation,
-                                                            .use_bias = options_.use_bias,
-                                                            .kernel_initializer = options_.kernel_initializer,
-                                                            .bias_initializer = options_.bias_initializer,
-                                                            .kernel_regularizer = options_.kernel_regularizer,
-                                                            .bias_regularizer = options_.bias_regularizer,
-                                                            .name = "dense"}),
-                       product);
+    Output product = options_.projection_dim ? ctx.Call(**down_, x) : x;
+    product = ctx.Call(*Out(shape.dim(shape.rank() - 1)), product);
     if (options_.diag_scale > 0) product = ops::Add(product, ops::Mul(x, options_.diag_scale));
     return {ops::Add(ops::Mul(x0, product), x)};
   }
@@ -229,7 +225,26 @@ class FeatureCrossLayer final : public Layer {
     throw InvalidArgumentError(StrCat("[keras/feature_cross] expected ", expected));
   }
 
+  // Returns the layer for inputs of this width. It is always the same one, so that two calls in a model share its
+  // weights.
+  LayerRef Out(int64_t width) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = out_.find(width);
+    if (found != out_.end()) return found->second;
+    const LayerRef made = Dense(width, {.activation = options_.pre_activation,
+                                        .use_bias = options_.use_bias,
+                                        .kernel_initializer = options_.kernel_initializer,
+                                        .bias_initializer = options_.bias_initializer,
+                                        .kernel_regularizer = options_.kernel_regularizer,
+                                        .bias_regularizer = options_.bias_regularizer,
+                                        .name = "dense"});
+    return out_.emplace(width, made).first->second;
+  }
+
   const FeatureCrossOptions options_;
+  std::optional<LayerRef> down_;
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, LayerRef> out_;  // by width; guarded by mutex_
 };
 
 }  // namespace

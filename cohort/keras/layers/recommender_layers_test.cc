@@ -62,6 +62,12 @@ TEST(EmbedReduceTest, PaddingCountsForNothing) {
   EXPECT_THAT(Reduced({.padding_idx = 0}, ids, Numbers({1, 3, 9, 9, 9, 9}, Shape{2, 3})), ElementsAre(1.5f, 15, 0, 0));
 }
 
+TEST(EmbedReduceTest, AnEmptyListIsZero) {
+  for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+    EXPECT_THAT(Reduced({.combiner = combiner}, IdRows({}, Shape{2, 0})), ElementsAre(0, 0, 0, 0)) << combiner;
+  }
+}
+
 TEST(EmbedReduceTest, OneIdIsLookedUp) {
   EXPECT_THAT(Reduced({}, IdRows({2, 3}, Shape{2})), ElementsAre(2, 20, 3, 30));
   EXPECT_THAT(Reduced({}, IdRows({2}, Shape{1}), Numbers({5}, Shape{1})), ElementsAre(2, 20));
@@ -139,6 +145,13 @@ TEST(FeatureCrossTest, TheFormulaOfItsPaper) {
                 FeatureCross()({Input(Shape{2}), Input(Shape{3})});
               }),
               HasSubstr("of one shape"));
+}
+
+TEST(FeatureCrossTest, TwoCallsShareTheWeights) {
+  const LayerRef cross = FeatureCross({.projection_dim = 3});
+  const std::vector<LayerTensor> inputs = {Input(Shape{4}), Input(Shape{4})};
+  Model model(inputs, {Add()({cross(inputs[0]), cross(inputs[1])})});
+  EXPECT_EQ(model.GetWeights().size(), 3u);
 }
 
 TEST(RecommenderLayersTest, AModelOfAllIsSaved) {

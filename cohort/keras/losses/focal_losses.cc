@@ -25,7 +25,8 @@ double CheckedGamma(const std::string& loss, double gamma) {
 // Returns values * (1 - p)^gamma.
 Output Focused(const Output& values, const Output& p, double gamma) {
   if (gamma == 0.0) return values;  // the derivative of Pow would be 0 * inf for p = 1
-  const Output rest = 1.0f - p;
+  // Pow with an exponent below 1 has an infinite derivative at 0.
+  const Output rest = gamma < 1.0 ? ops::Maximum(1.0f - p, 1e-7f) : 1.0f - p;
   return ops::Mul(values, gamma == 2.0 ? ops::Square(rest) : ops::Pow(rest, gamma));
 }
 

@@ -75,6 +75,18 @@ TEST_F(OverlapLossTest, CategoricalHingeComparesTheBestOtherClass) {
               Pointwise(FloatNear(1e-6f), std::vector<float>{1 + 0.5f - 0.25f, 0}));
 }
 
+TEST_F(OverlapLossTest, AFocalLossOfARightAnswerHasAGradient) {
+  const Output t = Matrix({1, 0}, 2), logits = Matrix({40, -40}, 2);
+  for (const double gamma : {0.0, 0.5, 1.0, 2.0}) {
+    const Output binary = BinaryFocalCrossentropy({.gamma = gamma})->PerExample(t, ops::Sigmoid(logits));
+    const Output categories = CategoricalFocalCrossentropy({.gamma = gamma})->PerExample(t, ops::Softmax(logits));
+    for (const Output& loss : {binary, categories}) {
+      for (const float gradient : Values(Gradients({loss}, {logits})[0].values))
+        EXPECT_NEAR(gradient, 0, 1e-3) << gamma;
+    }
+  }
+}
+
 TEST_F(OverlapLossTest, FocalCrossentropies) {
   const Output t = Matrix({1, 0}, 2), p = Matrix({0.75, 0.25}, 2);
   const float plain = -std::log(0.75f);

@@ -97,6 +97,7 @@ TEST_F(ClassificationMetricTest, CoefficientOfDetermination) {
   EXPECT_NEAR(Of(R2Score({.class_aggregation = "variance_weighted_average", .num_regressors = 2}), t, p),
               1 - (1 - score) * 7 / 5, 1e-9);
   EXPECT_NEAR(Of(R2Score({.num_regressors = 7}), t, p), score / 2, 1e-9);  // too few targets to adjust
+  EXPECT_EQ(Of(R2Score(), Matrix(std::vector<float>(1000, 0.1f), 1), Matrix(std::vector<float>(1000, 0.3f), 1)), 0);
 }
 
 TEST_F(ClassificationMetricTest, NothingCountedIsZero) {

@@ -18,6 +18,15 @@
 namespace cohort::keras {
 namespace {
 
+// The state is a matrix of so many rows and columns, whose elements an int32 can count.
+constexpr int64_t kMostClasses = 46'340;
+
+void CheckClasses(int64_t num_classes) {
+  if (num_classes >= 1 && num_classes <= kMostClasses) return;
+  throw InvalidArgumentError(
+      StrCat("[keras/metric] expected num_classes in [1, ", kMostClasses, "]; got ", num_classes));
+}
+
 using Ids = std::vector<int64_t>;
 
 // What the classes of Keras's metrics have in common.
@@ -36,7 +45,7 @@ class IouMetric final : public Metric {
       throw InvalidArgumentError(
           StrCat("[keras/metric] ", settings_.class_name, " expected ", expected, "; got ", got));
     };
-    if (settings_.num_classes < 1) fail("num_classes > 0", StrCat(settings_.num_classes));
+    CheckClasses(settings_.num_classes);
     const Ids& ids = settings_.target_class_ids;
     const auto in_range = [&](int64_t id) { return id >= 0 && id < settings_.num_classes; };
     if (ids.empty() || !std::all_of(ids.begin(), ids.end(), in_range)) {
@@ -135,7 +144,8 @@ ConfigValue IouMetric::Serialized() const {
 }
 
 Ids AllClasses(int num_classes) {
-  Ids ids(static_cast<size_t>(std::max(num_classes, 0)));
+  CheckClasses(num_classes);
+  Ids ids(static_cast<size_t>(num_classes));
   std::iota(ids.begin(), ids.end(), 0);
   return ids;
 }
@@ -166,7 +176,11 @@ IouOptions ReadSparseIou(ConfigReader& reader) {
   return options;
 }
 
-int ReadClasses(ConfigReader& reader) { return static_cast<int>(reader.Required("num_classes").AsInt()); }
+int ReadClasses(ConfigReader& reader) {
+  const int64_t classes = reader.Required("num_classes").AsInt();
+  CheckClasses(classes);
+  return static_cast<int>(classes);
+}
 
 Ids ReadIds(ConfigReader& reader) {
   Ids ids;

@@ -56,8 +56,10 @@ class Determination final : public Metric {
   }
   Output Result(const std::vector<Output>& states) const override {
     const Output &squares = states.at(0), &sum = states.at(1), &residual = states.at(2), &samples = states.at(4);
-    const Output variance = squares - sum * DivideNoNan(sum, states.at(3));
-    const Output constant = ops::Equal(variance, ops::ScalarLike(variance, 0.0));
+    const Output rounded = squares - sum * DivideNoNan(sum, states.at(3));
+    // The difference of two large numbers is not exactly 0 for equal targets.
+    const Output constant = ops::LessEqual(rounded, squares * 1e-12);
+    const Output variance = ops::SelectV2(constant, ops::ZerosLike(rounded), rounded);
     const Output scores = ops::SelectV2(constant, ops::ZerosLike(variance), 1.0 - DivideNoNan(residual, variance));
     const Output score = options_.class_aggregation == kUniform
                              ? ops::Mean(scores)

@@ -16,6 +16,11 @@ void CheckOutputMode(const std::string& mode, const char* layer, bool allows_int
 
 Output Encoded(const Output& indices, int64_t depth, const std::string& mode) {
   if (mode == "int") return indices;
+  if (depth > kMostDepth) {
+    throw InvalidArgumentError(StrCat("[keras/category_encoding] expected at most ", kMostDepth,
+                                      " different indices for output_mode \"", mode,
+                                      "\", which makes vectors of so many numbers; got ", depth));
+  }
   const Shape& shape = indices.shape();
   if (mode == "one_hot") {
     const bool one = shape.rank() > 1 && shape.dim(shape.rank() - 1) == 1;

@@ -48,7 +48,9 @@ class IndexLookupLayer final : public LookupLayer {
   explicit IndexLookupLayer(const Options& options)
       : LookupLayer(kClass, options.name), options_(options), has_mask_(options.mask_token && IsInt()) {
     CheckOutputMode(options_.output_mode, kWhere);
-    if (options_.num_oov_indices < 0) Fail(StrCat("num_oov_indices >= 0; got ", options_.num_oov_indices));
+    if (options_.num_oov_indices < 0 || options_.num_oov_indices > kMostDepth) {
+      Fail(StrCat("num_oov_indices in [0, ", kMostDepth, "]; got ", options_.num_oov_indices));
+    }
     if (options_.invert && !IsInt())
       Fail(StrCat("output_mode \"int\" with invert; got \"", options_.output_mode, "\""));
     DropSpecialTokens();
@@ -144,11 +146,12 @@ class IndexLookupLayer final : public LookupLayer {
 
   // Keras accepts a vocabulary with the special tokens before it, as get_vocabulary() returns it.
   void DropSpecialTokens() {
-    std::vector<T> special(static_cast<size_t>(std::max<int64_t>(first_token(), 0)), options_.oov_token);
-    if (has_mask_) special[0] = *options_.mask_token;
     std::vector<T>& tokens = options_.vocabulary;
-    if (tokens.size() < special.size() || !std::equal(special.begin(), special.end(), tokens.begin())) return;
-    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(special.size()));
+    if (static_cast<int64_t>(tokens.size()) < first_token()) return;
+    if (has_mask_ && tokens[0] != *options_.mask_token) return;
+    const auto begin = tokens.begin() + first_oov(), end = tokens.begin() + first_token();
+    const auto is_oov = [&](const T& token) { return token == options_.oov_token; };
+    if (std::all_of(begin, end, is_oov)) tokens.erase(tokens.begin(), end);
   }
 
   // The table has the mask token as its first entry, if there is one. So it is found, and is no unknown value.

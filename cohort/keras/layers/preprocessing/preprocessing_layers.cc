@@ -103,7 +103,9 @@ class DiscretizationLayer final : public Layer {
         in_file_(std::move(boundaries)),
         output_mode_(options.output_mode) {
     CheckOutputMode(output_mode_, "discretization");
-    if (!std::is_sorted(boundaries_.begin(), boundaries_.end())) {
+    const auto is_nan = [](float boundary) { return std::isnan(boundary); };
+    if (!std::is_sorted(boundaries_.begin(), boundaries_.end()) ||
+        std::any_of(boundaries_.begin(), boundaries_.end(), is_nan)) {
       throw InvalidArgumentError("[keras/discretization] expected bin_boundaries in ascending order");
     }
   }
@@ -143,8 +145,9 @@ class CategoryEncodingLayer final : public Layer {
   CategoryEncodingLayer(int64_t num_tokens, const CategoryEncodingOptions& options)
       : Layer("CategoryEncoding", options.name), num_tokens_(num_tokens), output_mode_(options.output_mode) {
     CheckOutputMode(output_mode_, "category_encoding", /*allows_int=*/false);
-    if (num_tokens < 1) {
-      throw InvalidArgumentError(StrCat("[keras/category_encoding] expected num_tokens >= 1; got ", num_tokens));
+    if (num_tokens < 1 || num_tokens > kMostDepth) {
+      throw InvalidArgumentError(
+          StrCat("[keras/category_encoding] expected num_tokens in [1, ", kMostDepth, "]; got ", num_tokens));
     }
   }
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {

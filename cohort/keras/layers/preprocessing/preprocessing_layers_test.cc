@@ -4,7 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <cmath>
+#include <cstdint>
 
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
@@ -93,6 +94,8 @@ TEST(LookupLayersTest, IndicesBecomeTokens) {
 
 TEST(LookupLayersTest, WhatTheyRefuse) {
   EXPECT_THAT(Refusal([] { StringLookup({}); }), HasSubstr("expected a vocabulary with at least one token"));
+  EXPECT_THAT(Refusal([] { StringLookup({.vocabulary = {"a"}, .num_oov_indices = INT64_MAX, .mask_token = ""}); }),
+              HasSubstr("num_oov_indices in [0, 16777216]"));
   EXPECT_THAT(Refusal([] { StringLookup({.vocabulary = {"[UNK]"}}); }), HasSubstr("at least one token"));
   EXPECT_THAT(Refusal([] {
                 StringLookup({.vocabulary = {"a", "b", "a"}});
@@ -136,6 +139,12 @@ TEST(PreprocessingLayersTest, DiscretizationAndCategories) {
   EXPECT_THAT(RunLayer(Discretization({0, 1, 2}, {.output_mode = "count"}), x).ToVector<float>(),
               ElementsAre(1, 0, 1, 1, 0, 2, 0, 1));
   EXPECT_THAT(Refusal([] { Discretization({1, 0}); }), HasSubstr("ascending order"));
+  EXPECT_THAT(Refusal([] { Discretization({0, std::nan(""), -5}); }), HasSubstr("ascending order"));
+  EXPECT_THAT(Refusal([] { CategoryEncoding(int64_t{1} << 40); }), HasSubstr("num_tokens in [1, 16777216]"));
+  EXPECT_THAT(Refusal([] {
+                Hashing(int64_t{1} << 32, {.output_mode = "one_hot"})(Input(Shape{1}, {.dtype = DType::kString}));
+              }),
+              HasSubstr("at most 16777216 different indices"));
 
   const Tensor ids = Ids({0, 2, 2, 1}, Shape{2, 2});
   EXPECT_THAT(RunLayer(CategoryEncoding(3), ids).ToVector<float>(), ElementsAre(1, 0, 1, 0, 1, 1));

@@ -167,9 +167,15 @@ class CellLayer : public Layer {
   const CellOptions options_;
 
  private:
+  // Different for each mask of the layer. The seed may be any number.
+  int64_t SeedOf(int64_t number) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(options_.seed) * 2 * static_cast<uint64_t>(gates_) +
+                                static_cast<uint64_t>(number));
+  }
+
   // Returns what `rate` leaves of ones like `like`.
   Output Mask(CallContext& ctx, Output like, double rate, int64_t number) const {
-    return ops::StatelessDropout(ops::OnesLike(like), rate, ctx.StepSeed(options_.seed * 2 * gates_ + number));
+    return ops::StatelessDropout(ops::OnesLike(like), rate, ctx.StepSeed(SeedOf(number)));
   }
 
   std::vector<Output> RecurrentMasks(CallContext& ctx, Output step) const {
