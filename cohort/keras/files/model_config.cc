@@ -412,8 +412,10 @@ class LayersReader {
       if (!AddArgument(argument, made, inputs)) return false;
     }
     std::set<std::string> known = {"mask"};
-    // Arguments of attention layers that change nothing if they are false, unlike "training".
-    const std::set<std::string> unused_if_false = {"return_attention_scores", "use_causal_mask"};
+    // Arguments that change nothing if they are false. Keras writes training=False for each recurrent layer; and where
+    // a program has called a layer with it, Fit calls the layer with True all the same, in the model and in a loaded
+    // one.
+    const std::set<std::string> unused_if_false = {"return_attention_scores", "training", "use_causal_mask"};
     if (const auto* named = dynamic_cast<const NamedArguments*>(&*layer.layer)) {
       for (const std::string& argument : named->ArgumentNames()) {
         const ConfigValue* value = node.At("kwargs").Find(argument);
