@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include "cohort/core/str_cat.h"
+
 namespace cohort::keras {
 namespace {
 
@@ -22,6 +24,12 @@ std::string SnakeCase(const std::string& class_name) {
     snake += ToLower(c);
   }
   return snake;
+}
+
+std::string LayerPlaces::Next(const std::string& class_name) {
+  const std::string snake = SnakeCase(class_name);
+  const int number = numbers_[snake]++;
+  return StrCat("layers/", snake, number > 0 ? StrCat("_", number) : "");
 }
 
 }  // namespace cohort::keras

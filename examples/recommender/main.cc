@@ -23,7 +23,7 @@ namespace {
 using namespace cohort;
 
 struct Flags {
-  std::string data_dir = "/tmp/cohort-clicks";
+  std::string data_dir = "cohort-clicks";
   int epochs = 4;
   int64_t batch_size = 128;
   int64_t dimensions = 8;  // of an embedding

@@ -68,9 +68,8 @@ COHORT_EXPORT void SimpleSave(Session& session, const std::string& export_dir,
 // `dir` must exist. Equal graphs and values give equal files. Throws
 // - InvalidArgumentError if there is no signature, or if a tensor of a signature belongs to another graph;
 // - UnimplementedError, which names op and node, if an op has no TensorFlow form;
-// - what BundleReader::Read throws, such as NotFoundError for a variable that the checkpoint lacks,
-// InvalidArgumentError
-//   for one of another dtype or shape, and the errors of core/file.h.
+// - what BundleReader::Read throws, such as NotFoundError for a variable that the checkpoint lacks, and
+//   InvalidArgumentError for one of another dtype or shape; and the errors of core/file.h.
 COHORT_EXPORT void WriteSavedModel(const Graph& graph, const Signatures& signatures, const std::string& checkpoint,
                                    const std::string& dir);
 

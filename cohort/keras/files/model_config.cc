@@ -135,13 +135,12 @@ class LayersWriter {
   }
 
   ConfigValue BuildConfig(size_t step) const {
-    const Layer& layer = *layers_.steps()[step].layer;
     std::vector<LayerInput> inputs = inputs_[step];
-    const auto* named = dynamic_cast<const NamedArguments*>(&layer);
-    // Keras builds a layer of several arguments without names by the shape of the first one.
-    if (named == nullptr && !TakesList(layer.class_name(), inputs.size())) inputs.resize(1);
-    if (named == nullptr || inputs.size() == 1 || named->ArgumentNames().size() == 1)
+    const auto* named = dynamic_cast<const NamedArguments*>(&*layers_.steps()[step].layer);
+    if (named != nullptr && named->IsPositional()) inputs.resize(1);
+    if (named == nullptr || inputs.size() == 1 || named->ArgumentNames().size() == 1) {
       return ConfigValue::Object{{"input_shape", ShapesInFile(inputs)}};
+    }
     ConfigValue::List shapes;
     for (const LayerInput& input : inputs) shapes.push_back(ShapeInFile(input.shape));
     return ConfigValue::Object{{"shapes_dict", ByArgument(*named, shapes, "_shape")}};
@@ -149,12 +148,13 @@ class LayersWriter {
 
   static ConfigValue CallObject(const Layer& layer, ConfigValue::List values) {
     const auto* named = dynamic_cast<const NamedArguments*>(&layer);
-    if (named != nullptr && values.size() > 1) {
+    if (named != nullptr && values.size() > 1 && !named->IsPositional()) {
       ConfigValue::Object arguments = ByArgument(*named, values, "");
       for (auto& option : named->CallOptions()) arguments.push_back(std::move(option));
       return ConfigValue::Object{{"args", ConfigValue::List{}}, {"kwargs", std::move(arguments)}};
     }
-    const bool listed = TakesList(layer.class_name(), values.size());
+    const bool several = values.size() > 1 && named == nullptr;
+    const bool listed = several || layer.class_name() == "Add" || layer.class_name() == "Concatenate";
     return ConfigValue::Object{{"args", listed ? ConfigValue::List{ConfigValue(std::move(values))} : std::move(values)},
                                {"kwargs", ConfigValue::Object{}}};
   }

@@ -10,7 +10,7 @@
 namespace cohort::keras {
 namespace {
 
-constexpr char kLayersFolder[] = "layers";
+constexpr char kLayersOption[] = "layers";
 
 // The lines of a file. As in Python, the end of the last line ends no further line, and empty lines at the end do not
 // count.
@@ -40,22 +40,18 @@ class AssetWalk {
  public:
   explicit AssetWalk(const std::map<std::string, std::string>& assets) : assets_(assets) {}
 
-  // `path` is the folder of the model among the assets, with a "/" at its end, or "". Layers are numbered as in
-  // weight_layout.h.
+  // `path` is the folder of the model among the assets, with a "/" at its end, or "".
   ConfigValue Model(const ConfigValue& model, const std::string& path) const {
     const ConfigValue* config = model.Find("config");
-    const ConfigValue* layers = config != nullptr ? config->Find(kLayersFolder) : nullptr;
+    const ConfigValue* layers = config != nullptr ? config->Find(kLayersOption) : nullptr;
     if (layers == nullptr || !layers->is_list()) return model;
-    std::map<std::string, int> classes;
+    LayerPlaces places;
     ConfigValue::List filled;
     for (const ConfigValue& layer : layers->AsList()) {
-      const std::string snake = SnakeCase(layer.At("class_name").AsString());
-      const int number = classes[snake]++;
-      filled.push_back(
-          Layer(layer, StrCat(path, kLayersFolder, "/", snake, number > 0 ? StrCat("_", number) : "", "/")));
+      filled.push_back(Layer(layer, StrCat(path, places.Next(layer.At("class_name").AsString()), "/")));
     }
     ConfigValue new_config = *config;
-    new_config.Set(kLayersFolder, std::move(filled));
+    new_config.Set(kLayersOption, std::move(filled));
     ConfigValue result = model;
     result.Set("config", std::move(new_config));
     return result;

@@ -13,8 +13,6 @@
 namespace cohort::keras {
 namespace {
 
-constexpr char kLayers[] = "layers";
-
 std::string Below(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
 
 class Walk {
@@ -26,15 +24,12 @@ class Walk {
     const std::vector<std::string> names = StepNames(layers);
     const bool chain = layers.class_name() == "Sequential";
     std::set<const Layer*> seen;
-    std::map<std::string, int> classes;
+    LayerPlaces places;
     for (size_t i = 0; i < layers.steps().size(); ++i) {
       const Layer& step = *layers.steps()[i].layer;
       // A Sequential does not count its input among its layers.
       if (!seen.insert(&step).second || (chain && i == 0)) continue;
-      const std::string snake = SnakeCase(step.class_name());
-      const int number = classes[snake]++;
-      const std::string place = Below(path, StrCat(kLayers, "/", snake, number > 0 ? StrCat("_", number) : ""));
-      Any(step, Below(layer, names[i]), place);
+      Any(step, Below(layer, names[i]), Below(path, places.Next(step.class_name())));
     }
   }
 

@@ -29,12 +29,16 @@ class CompoundLayer : public Layer {
   using Layer::Layer;
 };
 
-// A further base of layers whose inputs are arguments with names in Keras. Files store such a call by the names.
+// A further base of layers whose inputs are arguments with names in Keras, and not one list. Files store such a call by
+// the names.
 class NamedArguments {
  public:
   virtual ~NamedArguments() = default;
   // Returns the names of the arguments, in the order of the inputs. All inputs after the last name belong to it, too.
   virtual std::vector<std::string> ArgumentNames() const = 0;
+  // Returns true if files have the arguments in their order, without names. Then Keras builds the layer by the shape of
+  // the first one.
+  virtual bool IsPositional() const { return false; }
   // Returns the options that Keras takes as arguments of the call. The configuration of the layer does not have them.
   virtual ConfigValue::Object CallOptions() const { return {}; }
 };

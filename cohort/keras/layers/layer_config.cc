@@ -110,11 +110,6 @@ bool FilesSayTrainable(const std::string& class_name) {
          class_name != "SpatialDropout2D";
 }
 
-bool TakesList(const std::string& class_name, size_t inputs) {
-  if (class_name == "EmbedReduce" || class_name == "FeatureCross") return false;
-  return inputs > 1 || class_name == "Add" || class_name == "Concatenate";
-}
-
 RowsColumns RowsColumnsOf(const ConfigValue& value) {
   if (!value.is_list()) return value.AsInt();
   if (value.AsList().size() == 2) return {value.AsList()[0].AsInt(), value.AsList()[1].AsInt()};

@@ -53,8 +53,6 @@ ConfigValue SerializedLayer(const std::string& class_name, ConfigValue::Object c
 bool SaysOwnDtype(const std::string& class_name);
 // Returns whether files have the option "trainable" for layers of this class.
 bool FilesSayTrainable(const std::string& class_name);
-// Returns whether Keras calls a layer of this class with one list of its inputs, and not with one argument for each.
-bool TakesList(const std::string& class_name, size_t inputs);
 
 // Each function reads one option; the type of `to` decides what the option may be. If the option is missing, `to` stays
 // unchanged.

@@ -8,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/layers/compound_layer.h"
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/arithmetic.h"
@@ -25,7 +26,7 @@
 namespace cohort::keras {
 namespace {
 
-class EmbedReduceLayer final : public Layer {
+class EmbedReduceLayer final : public Layer, public NamedArguments {
  public:
   EmbedReduceLayer(int64_t input_dim, int64_t output_dim, const EmbedReduceOptions& options)
       : Layer("EmbedReduce", options.name, options.trainable),
@@ -39,6 +40,8 @@ class EmbedReduceLayer final : public Layer {
     const int64_t padding = options.padding_idx.value_or(0);
     if (padding < 0 || padding >= input_dim) Fail(StrCat("a padding_idx in [0, ", input_dim, "); got ", padding));
   }
+  std::vector<std::string> ArgumentNames() const override { return {"inputs", "weights"}; }
+  bool IsPositional() const override { return true; }
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
     if (inputs.empty() || inputs.size() > 2)
       Fail(StrCat("ids, or ids and their weights; got ", inputs.size(), " inputs"));
@@ -169,7 +172,7 @@ class DotInteractionLayer final : public Layer {
   const DotInteractionOptions options_;
 };
 
-class FeatureCrossLayer final : public Layer {
+class FeatureCrossLayer final : public Layer, public NamedArguments {
  public:
   explicit FeatureCrossLayer(const FeatureCrossOptions& options)
       : Layer("FeatureCross", options.name, options.trainable), options_(options) {
@@ -184,6 +187,8 @@ class FeatureCrossLayer final : public Layer {
                                               .name = "down_proj_dense"});
     }
   }
+  std::vector<std::string> ArgumentNames() const override { return {"x0", "x"}; }
+  bool IsPositional() const override { return true; }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     if (inputs.empty() || inputs.size() > 2) Fail(StrCat("x0 and x, or x0 alone; got ", inputs.size(), " inputs"));
     const Output x0 = inputs[0], x = inputs.back();

@@ -1,4 +1,6 @@
 // Kernels of ops/lookup.h: hashes, vocabularies and buckets.
+#include "cohort/ops/lookup.h"
+
 #include <farmhash.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
@@ -130,15 +132,9 @@ class VocabularyKernel final : public OpKernel {
         default_value_(c.attr<bool>("fail_unknown") ? kUnknown : c.attr<int64_t>("default_value")),
         fail_unknown_(c.attr<bool>("fail_unknown")),
         slots_(std::bit_ceil(static_cast<size_t>(2 * vocabulary_.num_elements() + 2)), kEmpty) {
+    ops::CheckVocabulary(vocabulary_);  // a graph from elsewhere may have any
     const T* entries = vocabulary_.data<T>();
-    for (int64_t i = 0; i < vocabulary_.num_elements(); ++i) {
-      const size_t slot = SlotOf(entries[i]);
-      if (slots_[slot] != kEmpty) {
-        throw InvalidArgumentError(StrCat("expected a vocabulary without two equal entries; entries ", slots_[slot],
-                                          " and ", i, " are both \"", entries[i], "\""));
-      }
-      slots_[slot] = i;
-    }
+    for (int64_t i = 0; i < vocabulary_.num_elements(); ++i) slots_[SlotOf(entries[i])] = i;
   }
   void Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -15,7 +14,9 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/control.h"
 #include "cohort/ops/lookup.h"
+#include "cohort/ops/reduction.h"
 #include "cohort/ops/select.h"
 #include "cohort/ops/unary.h"
 
@@ -150,12 +151,16 @@ class CategoryEncodingLayer final : public Layer {
           StrCat("[keras/category_encoding] expected num_tokens in [1, ", kMostDepth, "]; got ", num_tokens));
     }
   }
-  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
-    const Output x = ops::Cast(inputs.at(0), DType::kInt64);
-    std::vector<int64_t> tokens(static_cast<size_t>(num_tokens_));
-    std::iota(tokens.begin(), tokens.end(), 0);
-    // The look-up changes nothing but fails for another integer.
-    return {Encoded(ops::VocabularyLookup(x, Tensor::Vector(tokens), std::nullopt), num_tokens_, output_mode_)};
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    Output x = ops::Cast(inputs.at(0), DType::kInt64);
+    const Output least = ops::Min(x), largest = ops::Max(x);
+    const Output in_range = ops::LogicalAnd(ops::GreaterEqual(least, 0), ops::Less(largest, num_tokens_));
+    const std::string message =
+        StrCat("[keras/category_encoding] expected integers in [0, ", num_tokens_, "); the least and the largest are");
+    const ControlDependencies after(ctx.graph(),
+                                    {ops::Assert(in_range, {ops::Const(ctx.graph(), message), least, largest})});
+    x = ops::Identity(x);
+    return {Encoded(x, num_tokens_, output_mode_)};
   }
   DType InputDType() const override { return DType::kInt64; }
   ConfigValue::Object Config() const override { return {{"num_tokens", num_tokens_}, {"output_mode", output_mode_}}; }

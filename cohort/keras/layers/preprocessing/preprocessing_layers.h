@@ -83,8 +83,8 @@ struct COHORT_EXPORT CategoryEncodingOptions {
   std::string output_mode = "multi_hot";  // not "int"
   std::string name;
 };
-// Makes vectors of integers in [0, num_tokens). Another integer fails the step with InvalidArgumentError, which names
-// it.
+// Makes vectors of integers in [0, num_tokens). Another integer fails the step with InvalidArgumentError, which has the
+// least and the largest integer of the batch.
 COHORT_EXPORT LayerRef CategoryEncoding(int64_t num_tokens, const CategoryEncodingOptions& options = {});
 
 struct COHORT_EXPORT NormalizationOptions {
