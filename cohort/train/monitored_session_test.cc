@@ -120,6 +120,13 @@ TEST(MonitoredSessionTest, AHookMayAddNodesOnlyInBegin) {
               HasSubstr("finalized"));
 }
 
+TEST(MonitoredSessionTest, ASecondSessionNeedsAGraphOfItsOwn) {
+  Counter model;
+  MonitoredTrainingSession(model.graph, {}).Close();
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { (void)MonitoredTrainingSession(model.graph, {}); }),
+              HasSubstr("a graph of its own"));
+}
+
 TEST(MonitoredSessionTest, EndOfTheDataIsACleanEnd) {
   Counter model;
   std::vector<std::string> calls;

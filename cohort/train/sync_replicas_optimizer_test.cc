@@ -481,12 +481,12 @@ TEST(SyncReplicasTest, WorkersWithOtherNumbersAreRefused) {
   same.Open();
   // Without a chief that is there, another one may come, so the worker waits. A chief that would go on is refused.
   chief.session->Close();
-  SyncWorker another(&cluster, 1, {.replicas_to_aggregate = 3});
-  another.max_wait = std::chrono::milliseconds(300);
   // The parameter server hears of the end of the chief's session in its own time. Until then the worker is refused.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::string why;
   while (why.empty() && std::chrono::steady_clock::now() < deadline) {
+    SyncWorker another(&cluster, 1, {.replicas_to_aggregate = 3});
+    another.max_wait = std::chrono::milliseconds(300);
     try {
       another.Open();
       FAIL() << "a session was made";
