@@ -12,6 +12,8 @@ find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(dlpack CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 # Gloo is an engine of collectives, and the peer of their benchmark.
 set(COHORT_HAS_GLOO OFF)
