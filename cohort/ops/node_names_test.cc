@@ -15,6 +15,7 @@
 #include "cohort/ops/control_flow.h"
 #include "cohort/ops/convolution.h"
 #include "cohort/ops/gather.h"
+#include "cohort/ops/image_files.h"
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
@@ -75,6 +76,7 @@ struct Inputs {
   Output b = Of(DType::kBool, Shape{4, 6});
   Output yes = Of(DType::kBool, Shape{});
   Output text = Of(DType::kString, Shape{});
+  Output pixels = Of(DType::kUint8, Shape{4, 5, 3});
   Output image = Of(DType::kFloat32, Shape{2, 8, 8, 6});
   Output filter = Of(DType::kFloat32, Shape{3, 3, 6, 2});
   Output seed = Of(DType::kInt32, Shape{2});
@@ -275,7 +277,14 @@ std::vector<Case> NetworkCases() {
       CASE(SparseSoftmaxCrossEntropyWithLogits({.labels = in.i, .logits = in.x}, name)),
       CASE(ScalarSummary("tag", in.s, name)),
       CASE(HistogramSummary("tag", in.x, name)),
+      CASE(ImageSummary("tag", in.image, 3, name)),
       CASE(MergeSummary({in.text}, name)),
+      CASE(ReadFile(in.text, name)),
+      CASE(DecodeImage(in.text, 0, name)),
+      CASE(DecodePng(in.text, 0, name)),
+      CASE(DecodeJpeg(in.text, {}, name)),
+      CASE(EncodeJpeg(in.pixels, {}, name)),
+      CASE(EncodePng(in.pixels, -1, name)),
       CASE(CollectiveReduce(in.x, in.keys, "Add", "Id", name)),
       CASE(CollectiveGather(in.x, in.keys, name)),
       CASE(CollectiveReduceScatter(in.x, in.keys, "Add", "Id", name)),

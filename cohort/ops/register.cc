@@ -17,6 +17,7 @@ void RegisterOps() {
     RegisterSliceOps(registry);
     RegisterGatherOps(registry);
     RegisterLookupOps(registry);
+    RegisterImageFileOps(registry);
     RegisterPartitionOps(registry);
     RegisterUnaryOps(registry);
     RegisterArithmeticOps(registry);

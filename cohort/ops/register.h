@@ -17,6 +17,7 @@ void RegisterJoinOps(OpRegistry& registry);
 void RegisterSliceOps(OpRegistry& registry);
 void RegisterGatherOps(OpRegistry& registry);
 void RegisterLookupOps(OpRegistry& registry);
+void RegisterImageFileOps(OpRegistry& registry);
 void RegisterPartitionOps(OpRegistry& registry);
 void RegisterUnaryOps(OpRegistry& registry);
 void RegisterArithmeticOps(OpRegistry& registry);

@@ -30,6 +30,20 @@ void RegisterSummaryOps(OpRegistry& registry) {
                         })
                         .NotDifferentiable("a message")
                         .Doc("A Summary with the histogram of `values` under `tag`."));
+  registry.Register(OpDef("ImageSummary")
+                        .HostInput("tag: string")
+                        .HostInput("tensor: T")
+                        .HostOutput("summary: string")
+                        .Attr("max_images: int >= 1 = 3")
+                        .Attr("T: {uint8, float32, float64} = float32")
+                        .Attr("bad_color: tensor")
+                        .ShapeRule([](ShapeContext& c) {
+                          c.WithRank(0, 0);
+                          c.WithRank(1, 4);
+                          return std::vector<Shape>{Shape()};
+                        })
+                        .NotDifferentiable("a message")
+                        .Doc("A Summary with images of `tensor` [batch, rows, columns, channels] as PNG files."));
   registry.Register(OpDef("MergeSummary")
                         .HostInput("inputs: N * string")
                         .HostOutput("summary: string")
@@ -42,13 +56,17 @@ void RegisterSummaryOps(OpRegistry& registry) {
 namespace ops {
 namespace {
 
-Output TaggedSummary(const char* op, const std::string& tag, Output values, const NodeName& name) {
+const std::vector<uint8_t> kRed = {255, 0, 0, 255};  // the colour of pixels that are not finite
+
+// `finish` adds the attributes and the node.
+template <typename Finish>
+Output TaggedSummary(const char* op, const std::string& tag, Output values, const NodeName& name, Finish finish) {
   Graph& graph = values.graph();
   const std::string full = graph.UniqueName(tag);
   const std::string node_name = name.empty() ? full : graph.UniqueName(name);
   const NameScope root(graph, "");
   const Output tag_const = Const(graph, full, node_name + "/tags");
-  const Output summary = graph.Op(op).At(name.site()).ExactName(node_name).Input(tag_const).Input(values).Finish1();
+  const Output summary = finish(graph.Op(op).At(name.site()).ExactName(node_name).Input(tag_const).Input(values));
   graph.AddToCollection(kSummariesCollection, summary);
   return summary;
 }
@@ -56,10 +74,15 @@ Output TaggedSummary(const char* op, const std::string& tag, Output values, cons
 }  // namespace
 
 Output ScalarSummary(const std::string& tag, Output value, const NodeName& name) {
-  return TaggedSummary("ScalarSummary", tag, value, name);
+  return TaggedSummary("ScalarSummary", tag, value, name, [](auto&& op) { return op.Finish1(); });
 }
 Output HistogramSummary(const std::string& tag, Output values, const NodeName& name) {
-  return TaggedSummary("HistogramSummary", tag, values, name);
+  return TaggedSummary("HistogramSummary", tag, values, name, [](auto&& op) { return op.Finish1(); });
+}
+Output ImageSummary(const std::string& tag, Output images, int max_images, const NodeName& name) {
+  return TaggedSummary("ImageSummary", tag, images, name, [&](auto&& op) {
+    return op.Attr("max_images", int64_t{max_images}).Attr("bad_color", Tensor::Vector(kRed)).Finish1();
+  });
 }
 
 Output MergeSummary(const std::vector<Output>& summaries, const NodeName& name) {

@@ -106,6 +106,10 @@ void EventWriter::Histogram(std::string_view tag, const Tensor& values, int64_t 
   Summary(HistogramSummary(tag, values), step);
 }
 
+void EventWriter::Images(std::string_view tag, const Tensor& images, int64_t step, int64_t max_images) {
+  Summary(ImageSummary(tag, images, max_images), step);
+}
+
 void EventWriter::Summary(std::string_view summary, int64_t step) {
   proto::Event event = NewEvent(Now(), step);
   if (!event.mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size()))) {

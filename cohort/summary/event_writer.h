@@ -43,6 +43,8 @@ class COHORT_EXPORT EventWriter {
   void Scalar(std::string_view tag, float value, int64_t step);
   // Throws InvalidArgumentError that names the tag if `values` has NaN or infinity or is not numeric.
   void Histogram(std::string_view tag, const Tensor& values, int64_t step);
+  // See ImageSummary (summary/summary.h).
+  void Images(std::string_view tag, const Tensor& images, int64_t step, int64_t max_images = 3);
   // Writes a serialized Summary message, such as the result of a summary op. Throws InvalidArgumentError if `summary`
   // is not such a message.
   void Summary(std::string_view summary, int64_t step);

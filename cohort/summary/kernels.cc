@@ -46,6 +46,11 @@ void OfHistogram(KernelContext& ctx) {
   SetText(ctx, HistogramSummary(ctx.input(0).scalar<std::string>(), ctx.input(1)));
 }
 
+void OfImages(KernelContext& ctx) {
+  SetText(ctx, ImageSummary(ctx.input(0).scalar<std::string>(), ctx.input(1), ctx.node().attr<int64_t>("max_images"),
+                            ctx.node().attr<Tensor>("bad_color").ToVector<uint8_t>()));
+}
+
 void Merge(KernelContext& ctx) {
   std::vector<std::string> parts;
   for (int i = 0; i < ctx.num_inputs(); ++i) {
@@ -59,6 +64,7 @@ void Merge(KernelContext& ctx) {
 void RegisterSummaryKernels(KernelRegistry& registry) {
   registry.RegisterHostFn("ScalarSummary", Scalar);
   registry.RegisterHostFn("HistogramSummary", OfHistogram);
+  registry.RegisterHostFn("ImageSummary", OfImages);
   registry.RegisterHostFn("MergeSummary", Merge);
 }
 

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/images/png.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/summary.h"
+#include "cohort/proto/event.pb.h"
 #include "cohort/summary/summary.h"
 #include "tests/ops/interpreter.h"
 
@@ -44,6 +47,25 @@ TEST_F(SummaryKernelsTest, SeveralTagsAtOnce) {
                           .Input(ops::Const(graph, std::vector<float>{1, 2}))
                           .Finish1();
   EXPECT_EQ(Text(both), MergeSummaries({ScalarSummary("a", 1), ScalarSummary("b", 2)}));
+}
+
+TEST_F(SummaryKernelsTest, ImagesAreScaledPngFiles) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor numbers = Tensor::FromValues(std::vector<float>{0, 2, 4, nan, -2, 0, 1, -1}, Shape{2, 2, 2, 1});
+  const std::string text = Text(ops::ImageSummary("w", ops::Const(graph, numbers), 2));
+  EXPECT_EQ(text, ImageSummary("w", numbers, 2));
+  proto::Summary summary;
+  ASSERT_TRUE(summary.ParseFromString(text));
+  ASSERT_EQ(summary.value_size(), 2);
+  const std::vector<std::vector<uint8_t>> expected = {{0, 127, 255, 255}, {1, 128, 191, 64}};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(summary.value(i).tag(), StrCat("w/image/", i));
+    EXPECT_EQ(summary.value(i).image().colorspace(), 1);
+    EXPECT_EQ(images::DecodePng(summary.value(i).image().encoded_image_string()).ToVector<uint8_t>(), expected[i]);
+  }
+  ASSERT_TRUE(summary.ParseFromString(ImageSummary("one", numbers, 1)));
+  EXPECT_EQ(summary.value(0).tag(), "one/image");
+  EXPECT_THROW(ImageSummary("w", Tensor::Scalar(1.0f)), InvalidArgumentError);
 }
 
 TEST_F(SummaryKernelsTest, HistogramsAndTheirErrors) {

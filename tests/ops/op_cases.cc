@@ -17,6 +17,7 @@ std::vector<OpCase> AllOpCases() {
   AddMathCases(cases);
   AddReductionCases(cases);
   AddIndexCases(cases);
+  AddImageFileCases(cases);
   AddNnCases(cases);
   AddConvolutionalCases(cases);
   AddRandomCases(cases);

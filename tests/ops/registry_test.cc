@@ -70,6 +70,8 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "LessEqual LogicalAnd LogicalNot LogicalOr NotEqual Unique UniqueWithCounts VarIsInitializedOp Where "
       // The outputs are indices of categories, or texts.
       "AsString Bucketize LowerBound StringToHashBucketFast StringToHashBucketStrong UpperBound VocabularyLookup "
+      // The inputs or outputs are files.
+      "DecodeImage DecodeJpeg DecodePng EncodeJpeg EncodePng ReadFile "
       // The outputs are constant between their steps.
       "Ceil Floor FloorDiv Round "
       // The outputs are shapes, positions, or values made of these.
@@ -79,7 +81,7 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "RestoreV2 StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
       "StatelessRandomUniformInt StatelessTruncatedNormal TruncatedNormal VarHandleOp "
       // The ops change something, or write.
-      "Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp HistogramSummary MergeSummary PrintV2 "
+      "Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp HistogramSummary ImageSummary MergeSummary PrintV2 "
       "ResourceApplyAdagrad ResourceApplyAdagradV2 ResourceApplyAdam ResourceApplyAdamWithAmsgrad "
       "ResourceApplyCenteredRMSProp ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent "
       "ResourceApplyKerasAdagrad ResourceApplyKerasMomentum ResourceApplyMomentum ResourceApplyRMSProp "

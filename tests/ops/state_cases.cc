@@ -168,6 +168,14 @@ void AddSummaryCases(std::vector<OpCase>& cases) {
       {"HistogramSummary", "float32", {AsType(Scatter({40}, -3, 5), DType::kFloat32)}, [](Graph&, const Outputs& in) {
          return Outputs{ops::HistogramSummary("weights", in[0])};
        }});
+  cases.push_back({"ImageSummary",
+                   "two",
+                   {AsType(Scatter({2, 3, 4, 1}, -3, 5), DType::kFloat32)},
+                   [](Graph&, const Outputs& in) { return Outputs{ops::ImageSummary("images", in[0], 2)}; },
+                   {},
+                   1e-5,
+                   1e-6,
+                   /*compare_values=*/false});
   cases.push_back(
       {"MergeSummary", "two", {Tensor::Scalar(0.5f), Tensor::Scalar(2.0f)}, [](Graph&, const Outputs& in) {
          return Outputs{ops::MergeSummary({ops::ScalarSummary("a", in[0]), ops::ScalarSummary("b", in[1])})};

@@ -35,6 +35,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterJoinKernels(registry);
   RegisterSliceKernels(registry);
   RegisterGatherKernels(registry);
+  RegisterImageFileKernels(registry);
   RegisterLookupKernels(registry);
   RegisterPartitionKernels(registry);
   RegisterUnaryKernels(registry);

@@ -111,7 +111,7 @@ class JpegReader {
     info_.do_fancy_upsampling = static_cast<boolean>(options_.fancy_upscaling);
     info_.scale_num = 1;
     info_.scale_denom = static_cast<unsigned>(options_.ratio);
-    info_.dct_method = options_.dct == JpegDct::kFast ? JDCT_FASTEST : JDCT_ISLOW;
+    info_.dct_method = options_.dct == JpegDct::kFast ? JDCT_IFAST : JDCT_ISLOW;
     jpeg_calc_output_dimensions(&info_);
     return true;
   }

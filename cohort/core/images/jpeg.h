@@ -10,8 +10,8 @@
 
 namespace cohort::images {
 
-// How libjpeg computes the cosine transform: kAccurate is the slower one with whole numbers, kFast is less accurate.
-enum class JpegDct { kAccurate, kFast };
+// How libjpeg computes the cosine transform, with whole numbers. kFast may be off by a few units of 255.
+enum class JpegDct { kFast, kAccurate };
 
 struct JpegReadOptions {
   int channels = 0;                    // 1: grey, 3: red, green and blue, 0: as in the file
@@ -19,7 +19,7 @@ struct JpegReadOptions {
   bool fancy_upscaling = true;         // whether colour planes are enlarged smoothly; false is faster
   bool try_recover_truncated = false;  // whether a file that is cut off is read as far as it goes
   float acceptable_fraction = 1;       // with try_recover_truncated: the least part of the rows that must be there
-  JpegDct dct = JpegDct::kAccurate;
+  JpegDct dct = JpegDct::kFast;        // TensorFlow's default
 };
 
 struct JpegWriteOptions {

@@ -16,6 +16,8 @@ namespace cohort::images {
 namespace {
 
 constexpr int kMostChannels = 4;
+// Grey is this much of red and of green, and the rest of blue, as in JPEG files (ITU-R BT.601).
+constexpr double kRedOfGrey = 0.299, kGreenOfGrey = 0.587;
 
 // What libpng's functions for errors know. libpng jumps back by the buffer of its own structure.
 struct Message {
@@ -76,8 +78,7 @@ class PngReader {
     const int wanted = channels != 0 ? channels : (is_grey ? 1 : 3) + (has_opacity ? 1 : 0);
     const bool wants_grey = wanted <= 2, wants_opacity = wanted % 2 == 0;
     if (is_grey && !wants_grey) png_set_gray_to_rgb(png_);
-    // Negative weights are libpng's own: 0.2126 red, 0.7152 green, 0.0722 blue.
-    if (!is_grey && wants_grey) png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, -1, -1);
+    if (!is_grey && wants_grey) png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, kRedOfGrey, kGreenOfGrey);
     if (has_opacity && !wants_opacity) png_set_strip_alpha(png_);
     if (!has_opacity && wants_opacity) png_set_add_alpha(png_, 0xff, PNG_FILLER_AFTER);
     passes_ = png_set_interlace_handling(png_);

@@ -13,6 +13,7 @@ void RegisterLayoutKernels(KernelRegistry& registry);
 void RegisterJoinKernels(KernelRegistry& registry);
 void RegisterSliceKernels(KernelRegistry& registry);
 void RegisterGatherKernels(KernelRegistry& registry);
+void RegisterImageFileKernels(KernelRegistry& registry);
 void RegisterLookupKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);
 void RegisterUnaryKernels(KernelRegistry& registry);

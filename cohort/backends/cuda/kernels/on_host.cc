@@ -20,6 +20,7 @@ constexpr std::string_view kQueue =
     "a queue keeps its elements in host memory, where other steps and threads take them";
 constexpr std::string_view kDataset = "datasets read files and call functions of the program";
 constexpr std::string_view kFile = "it reads or writes a file, or a snapshot for one";
+constexpr std::string_view kImageFile = "libjpeg and libpng read and write bytes of files on the host";
 constexpr std::string_view kSummary = "it writes a text for a file";
 constexpr std::string_view kClock = "the clock of a task's steps is in host memory, and it computes little";
 constexpr std::string_view kCall = "it only starts the nodes of a function, which have devices of their own";
@@ -31,10 +32,16 @@ constexpr std::string_view kList = "it only passes tensors on, which stay where 
 constexpr OpOnHost kOnHost[] = {
     {"AsString", kCpuKernel, "its results are strings, which lie in host memory on every device"},
     {"Bucketize", kCpuKernel, kCategory},
+    {"DecodeImage", kCpuKernel, kImageFile},
+    {"DecodeJpeg", kCpuKernel, kImageFile},
+    {"DecodePng", kCpuKernel, kImageFile},
     {"DynamicPartition", kCpuKernel, "the shapes of its outputs depend on the data"},
     {"DynamicStitch", kCpuKernel, "the shape of its output depends on the data"},
+    {"EncodeJpeg", kCpuKernel, kImageFile},
+    {"EncodePng", kCpuKernel, kImageFile},
     {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
     {"LowerBound", kCpuKernel, kCategory},
+    {"ReadFile", kCpuKernel, kFile},
     {"StringToHashBucketFast", kCpuKernel, kCategory},
     {"StringToHashBucketStrong", kCpuKernel, kCategory},
     {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
@@ -65,6 +72,7 @@ constexpr OpOnHost kOnHost[] = {
     {"EmptyTensorList", kAnyDevice, kList},
     {"FIFOQueueV2", kAnyDevice, kQueue},
     {"HistogramSummary", kAnyDevice, kSummary},
+    {"ImageSummary", kAnyDevice, kSummary},
     {"If", kAnyDevice, kCall},
     {"IteratorGetNext", kAnyDevice, kDataset},
     {"IteratorGetNextAsOptional", kAnyDevice, kDataset},
