@@ -61,6 +61,7 @@
 #include "cohort/ops/control_flow.h"
 #include "cohort/ops/convolution.h"
 #include "cohort/ops/gather.h"
+#include "cohort/ops/image.h"
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"

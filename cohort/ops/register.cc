@@ -39,6 +39,7 @@ void RegisterOps() {
     RegisterNnOps(registry);
     RegisterConvolutionOps(registry);
     RegisterPoolingOps(registry);
+    RegisterImageOps(registry);
     RegisterNormalizationOps(registry);
     RegisterLayerNormOps(registry);
     RegisterRandomOps(registry);

@@ -39,6 +39,7 @@ void RegisterSoftmaxOps(OpRegistry& registry);
 void RegisterNnOps(OpRegistry& registry);
 void RegisterConvolutionOps(OpRegistry& registry);
 void RegisterPoolingOps(OpRegistry& registry);
+void RegisterImageOps(OpRegistry& registry);
 void RegisterNormalizationOps(OpRegistry& registry);
 void RegisterLayerNormOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);

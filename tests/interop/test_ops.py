@@ -21,10 +21,18 @@ OTHER_VALUES = {
 }
 OTHER_GRADIENTS = {
     "PadV2": "it has none for constant_values, although the output depends on them",
+    "ResizeBilinearGrad": "it marks the op as not differentiable",
 }
 NO_GRADIENTS = {
     "PartitionedCall_second_derivative": "calls are differentiated in its C++ code, which knows no AddN",
     "StatefulPartitionedCall_values": "calls are differentiated in its C++ code, which knows no Print",
+    **{
+        f"ResizeNearestNeighborGrad_{label}": "it has none for this op"
+        for label in (
+            "larger", "larger_corners", "larger_centers", "smaller", "smaller_corners", "smaller_centers", "one_pixel",
+            "same_size", "no_images", "many_pixels",
+        )
+    },
 }
 
 

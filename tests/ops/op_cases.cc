@@ -20,6 +20,7 @@ std::vector<OpCase> AllOpCases() {
   AddImageFileCases(cases);
   AddNnCases(cases);
   AddConvolutionalCases(cases);
+  AddImageCases(cases);
   AddRandomCases(cases);
   AddStateCases(cases);
   AddTrainingCases(cases);

@@ -47,6 +47,7 @@ void AddIndexCases(std::vector<OpCase>& cases);
 void AddImageFileCases(std::vector<OpCase>& cases);
 void AddNnCases(std::vector<OpCase>& cases);
 void AddConvolutionalCases(std::vector<OpCase>& cases);
+void AddImageCases(std::vector<OpCase>& cases);
 void AddRandomCases(std::vector<OpCase>& cases);
 void AddStateCases(std::vector<OpCase>& cases);
 void AddTrainingCases(std::vector<OpCase>& cases);

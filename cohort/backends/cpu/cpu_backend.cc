@@ -51,6 +51,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterNnKernels(registry);
   RegisterConvolutionKernels(registry);
   RegisterPoolingKernels(registry);
+  RegisterImageKernels(registry);
   RegisterBatchNormKernels(registry);
   RegisterLayerNormKernels(registry);
   RegisterRandomKernels(registry);

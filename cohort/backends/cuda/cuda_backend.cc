@@ -191,6 +191,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterMatMulKernels(registry);
   RegisterConvolutionKernels(registry);
   RegisterPoolingKernels(registry);
+  RegisterImageKernels(registry);
   RegisterBatchNormKernels(registry);
   RegisterLayerNormKernels(registry);
   RegisterNnKernels(registry);

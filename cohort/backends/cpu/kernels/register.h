@@ -29,6 +29,7 @@ void RegisterSoftmaxKernels(KernelRegistry& registry);
 void RegisterNnKernels(KernelRegistry& registry);
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolingKernels(KernelRegistry& registry);
+void RegisterImageKernels(KernelRegistry& registry);  // sizes and moved pixels
 void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);

@@ -31,6 +31,7 @@ void RegisterTrainingKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolingKernels(KernelRegistry& registry);
+void RegisterImageKernels(KernelRegistry& registry);  // sizes and moved pixels
 void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterNnKernels(KernelRegistry& registry);  // BiasAdd, LRN and what is left of ops/nn

@@ -1,0 +1,429 @@
+// Images of other sizes, their gradients, and images whose pixels are moved. Places are computed in float32, as
+// TensorFlow does. Threads share the rows of results, so that results do not depend on the number of threads.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "cohort/backends/cpu/kernels/loops.h"
+#include "cohort/backends/cpu/kernels/register.h"
+#include "cohort/device/kernel.h"
+#include "cohort/ops/image_geometry.h"
+#include "cohort/ops/shape_rules.h"
+
+namespace cohort {
+namespace {
+
+using cpu::Wide;
+
+void CheckShape(const char* what, const Shape& got, const Shape& expected) {
+  if (got == expected) return;
+  throw InvalidArgumentError(StrCat("[kernels/image] expected ", what, " of shape ", expected, "; got ", got));
+}
+
+// The sizes of the smaller or larger images, and of those that they are made of.
+struct Sizes {
+  int64_t batch, channels;
+  int64_t in_rows, in_columns;
+  int64_t rows, columns;
+
+  Sizes(const Shape& in, const Shape& out)
+      : batch(out.dim(0)),
+        channels(out.dim(3)),
+        in_rows(in.dim(1)),
+        in_columns(in.dim(2)),
+        rows(out.dim(1)),
+        columns(out.dim(2)) {}
+};
+
+// The place of a row or column of a result: between two rows or columns of the image.
+struct Place {
+  int64_t lower, upper;
+  float part;  // how far it is from `lower` to `upper`
+};
+
+float ScaleOf(int64_t in, int64_t out, bool align_corners) {
+  if (align_corners && out > 1) return static_cast<float>(in - 1) / static_cast<float>(out - 1);
+  return static_cast<float>(in) / static_cast<float>(out);
+}
+
+std::vector<Place> BilinearPlaces(int64_t in, int64_t out, const ops::ResizeOptions& options) {
+  const float scale = ScaleOf(in, out, options.align_corners);
+  std::vector<Place> places;
+  for (int64_t i = 0; i < out; ++i) {
+    const auto number = static_cast<float>(i);
+    const float at = options.half_pixel_centers ? (number + 0.5f) * scale - 0.5f : number * scale;
+    const float lower = std::floor(at);
+    places.push_back({std::clamp<int64_t>(static_cast<int64_t>(lower), 0, in - 1),
+                      std::clamp<int64_t>(static_cast<int64_t>(std::ceil(at)), 0, in - 1), at - lower});
+  }
+  return places;
+}
+
+std::vector<int64_t> NearestPlaces(int64_t in, int64_t out, const ops::ResizeOptions& options) {
+  const float scale = ScaleOf(in, out, options.align_corners);
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < out; ++i) {
+    const float at = (static_cast<float>(i) + (options.half_pixel_centers ? 0.5f : 0.0f)) * scale;
+    const float whole = options.align_corners ? std::round(at) : std::floor(at);
+    places.push_back(std::min(static_cast<int64_t>(whole), in - 1));
+  }
+  return places;
+}
+
+template <typename T>
+float AsFloat(T value) {
+  return static_cast<float>(static_cast<Wide<T>>(value));
+}
+
+// Requires: T is floating or uint8.
+template <typename T>
+T FromFloat(float value) {
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    return value >= 0 ? static_cast<uint8_t>(std::min(value, 255.0f)) : uint8_t{0};
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+class ResizeBase : public OpKernel {
+ protected:
+  explicit ResizeBase(const KernelConstruction& c)
+      : dtype_(c.attr<DType>("T")), options_{c.attr<bool>("align_corners"), c.attr<bool>("half_pixel_centers")} {
+    ops::CheckResizeOptions(options_);
+  }
+
+  // Returns the shape of images of the size that the tensor `size` says.
+  static Shape Resized(const Shape& images, const Tensor& size) {
+    ops::CheckResizedImages(images);
+    const std::vector<int64_t> known = ops::IntegerValues(size);
+    ops::CheckImageSize(known, "size");
+    return Shape{images.dim(0), known[0], known[1], images.dim(3)};
+  }
+
+  // Makes the gradient by images, row by row: add(number, sum) adds to the row `sum`, which is zero before, what the
+  // gradients of the result give to it. `number` counts the rows of all images. An element costs about `cost`.
+  template <typename T, typename Add>
+  static void MakeRows(KernelContext& ctx, const Sizes& s, Tensor& output, int64_t cost, const Add& add) {
+    using W = Wide<T>;
+    const int64_t row = s.in_columns * s.channels;
+    Tensor sums = std::is_same_v<T, W> ? output : ctx.AllocateTemp(kDTypeOf<W>, output.shape());
+    auto* all = static_cast<W*>(sums.raw_data());
+    T* out = output.data<T>();
+    cpu::ForBlocks(
+        s.batch * s.in_rows, ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t number = begin; number < end; ++number) {
+            W* sum = all + number * row;
+            std::fill(sum, sum + row, W(0));
+            add(number, sum);
+            if constexpr (std::is_same_v<T, W>) continue;
+            for (int64_t i = 0; i < row; ++i) out[number * row + i] = static_cast<T>(sum[i]);
+          }
+        },
+        row * cost);
+  }
+
+  DType dtype() const { return dtype_; }
+  const ops::ResizeOptions& options() const { return options_; }
+
+ private:
+  const DType dtype_;
+  const ops::ResizeOptions options_;
+};
+
+class ResizeBilinearKernel final : public ResizeBase {
+ public:
+  explicit ResizeBilinearKernel(const KernelConstruction& c) : ResizeBase(c) {}
+
+  void Compute(KernelContext& ctx) override {
+    const Tensor& images = ctx.input(0);
+    Tensor& output = ctx.AllocateOutput(0, Resized(images.shape(), ctx.input(1)));
+    if (output.num_elements() == 0) return;
+    const Sizes s(images.shape(), output.shape());
+    cpu::ForAllNumbers(dtype(), "ResizeBilinear", [&]<typename T>(T) {
+      Interpolate(s, images.data<T>(), output.data<float>(), ctx.num_threads());
+    });
+  }
+
+ private:
+  template <typename T>
+  void Interpolate(const Sizes& s, const T* images, float* output, int threads) const {
+    const auto rows = BilinearPlaces(s.in_rows, s.rows, options());
+    const auto columns = BilinearPlaces(s.in_columns, s.columns, options());
+    const int64_t in_row = s.in_columns * s.channels, out_row = s.columns * s.channels;
+    cpu::ForBlocks(
+        s.batch * s.rows, threads,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const Place& row = rows[static_cast<size_t>(r % s.rows)];
+            const T* image = images + r / s.rows * s.in_rows * in_row;
+            InterpolateRow(image + row.lower * in_row, image + row.upper * in_row, row.part, columns, s.channels,
+                           output + r * out_row);
+          }
+        },
+        out_row * 8);
+  }
+
+  template <typename T>
+  static void InterpolateRow(const T* above, const T* below, float part, const std::vector<Place>& columns,
+                             int64_t channels, float* out) {
+    for (const Place& column : columns) {
+      const int64_t left = column.lower * channels, right = column.upper * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        const float above_left = AsFloat(above[left + c]), below_left = AsFloat(below[left + c]);
+        const float top = above_left + (AsFloat(above[right + c]) - above_left) * column.part;
+        const float bottom = below_left + (AsFloat(below[right + c]) - below_left) * column.part;
+        *out++ = top + (bottom - top) * part;
+      }
+    }
+  }
+};
+
+class ResizeBilinearGradKernel final : public ResizeBase {
+ public:
+  explicit ResizeBilinearGradKernel(const KernelConstruction& c) : ResizeBase(c) {}
+
+  void Compute(KernelContext& ctx) override {
+    const Tensor& grads = ctx.input(0);
+    const Shape& images = ctx.input(1).shape();
+    ops::CheckResizedImages(grads.shape());
+    ops::CheckResizedImages(images);
+    CheckShape("gradients", grads.shape(),
+               Shape{images.dim(0), grads.shape().dim(1), grads.shape().dim(2), images.dim(3)});
+    Tensor& output = ctx.AllocateOutput(0, images);
+    if (output.num_elements() == 0) return;
+    const Sizes s(images, grads.shape());
+    cpu::ForFloating(dtype(), "ResizeBilinearGrad",
+                     [&]<typename T>(T) { Share<T>(ctx, s, grads.data<float>(), output); });
+  }
+
+ private:
+  // Adds what each row of the gradients that is next to a row of the images gives to it.
+  template <typename T>
+  void Share(KernelContext& ctx, const Sizes& s, const float* grads, Tensor& output) const {
+    const auto rows = BilinearPlaces(s.in_rows, s.rows, options());
+    const auto columns = BilinearPlaces(s.in_columns, s.columns, options());
+    const auto add = [&](int64_t number, Wide<T>* sum) {
+      const int64_t in = number % s.in_rows;
+      const auto first =
+          std::partition_point(rows.begin(), rows.end(), [in](const Place& row) { return row.upper < in; });
+      for (auto row = first; row != rows.end() && row->lower <= in; ++row) {
+        const float* grad = grads + (number / s.in_rows * s.rows + (row - rows.begin())) * s.columns * s.channels;
+        if (row->lower == in) AddRow(grad, 1 - row->part, columns, s.channels, sum);
+        if (row->upper == in) AddRow(grad, row->part, columns, s.channels, sum);
+      }
+    };
+    MakeRows<T>(ctx, s, output, 8 * (1 + s.rows / s.in_rows) * (1 + s.columns / s.in_columns), add);
+  }
+
+  template <typename W>
+  static void AddRow(const float* grad, float weight, const std::vector<Place>& columns, int64_t channels, W* sum) {
+    for (const Place& column : columns) {
+      for (int64_t c = 0; c < channels; ++c) {
+        const float g = *grad++ * weight;
+        sum[column.lower * channels + c] += static_cast<W>(g * (1 - column.part));
+        sum[column.upper * channels + c] += static_cast<W>(g * column.part);
+      }
+    }
+  }
+};
+
+class ResizeNearestKernel final : public ResizeBase {
+ public:
+  explicit ResizeNearestKernel(const KernelConstruction& c) : ResizeBase(c) {}
+
+  void Compute(KernelContext& ctx) override {
+    const Tensor& images = ctx.input(0);
+    Tensor& output = ctx.AllocateOutput(0, Resized(images.shape(), ctx.input(1)));
+    if (output.num_elements() == 0) return;
+    const Sizes s(images.shape(), output.shape());
+    const auto rows = NearestPlaces(s.in_rows, s.rows, options());
+    const auto columns = NearestPlaces(s.in_columns, s.columns, options());
+    const auto pixel = static_cast<int64_t>(DTypeSize(dtype())) * s.channels;
+    const auto* from = static_cast<const char*>(images.raw_data());
+    auto* to = static_cast<char*>(output.raw_data());
+    cpu::ForBlocks(
+        s.batch * s.rows, ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const int64_t in = r / s.rows * s.in_rows + rows[static_cast<size_t>(r % s.rows)];
+            char* out = to + r * s.columns * pixel;
+            for (const int64_t column : columns) {
+              std::memcpy(out, from + (in * s.in_columns + column) * pixel, static_cast<size_t>(pixel));
+              out += pixel;
+            }
+          }
+        },
+        s.columns * s.channels);
+  }
+};
+
+class ResizeNearestGradKernel final : public ResizeBase {
+ public:
+  explicit ResizeNearestGradKernel(const KernelConstruction& c) : ResizeBase(c) {}
+
+  void Compute(KernelContext& ctx) override {
+    const Tensor& grads = ctx.input(0);
+    Tensor& output = ctx.AllocateOutput(0, Resized(grads.shape(), ctx.input(1)));
+    if (output.num_elements() == 0) return;
+    const Sizes s(output.shape(), grads.shape());
+    cpu::ForFloating(dtype(), "ResizeNearestNeighborGrad",
+                     [&]<typename T>(T) { Share(ctx, s, grads.data<T>(), output); });
+  }
+
+ private:
+  template <typename T>
+  void Share(KernelContext& ctx, const Sizes& s, const T* grads, Tensor& output) const {
+    const auto rows = NearestPlaces(s.in_rows, s.rows, options());
+    const auto columns = NearestPlaces(s.in_columns, s.columns, options());
+    const auto add = [&](int64_t number, Wide<T>* sum) {
+      const auto [first, last] = std::equal_range(rows.begin(), rows.end(), number % s.in_rows);
+      for (auto row = first; row != last; ++row) {
+        const T* grad = grads + (number / s.in_rows * s.rows + (row - rows.begin())) * s.columns * s.channels;
+        for (const int64_t column : columns) {
+          for (int64_t c = 0; c < s.channels; ++c) sum[column * s.channels + c] += static_cast<Wide<T>>(*grad++);
+        }
+      }
+    };
+    MakeRows<T>(ctx, s, output, 2 * (1 + s.rows / s.in_rows) * (1 + s.columns / s.in_columns), add);
+  }
+};
+
+// Where a place outside of [0, length) is taken from. The result may still be outside, or NaN: then the pixel is the
+// fill value.
+float ReflectedPlace(float at, int64_t size) {
+  const auto length = static_cast<float>(size);
+  if (at < 0) {
+    at += 2 * length * std::trunc(-at / (2 * length));
+    at = at < -length ? at + 2 * length : -at - 1;
+  } else if (at > length - 1) {
+    at -= 2 * length * std::trunc(at / (2 * length));
+    if (at >= length) at = 2 * length - at - 1;
+  }
+  return std::clamp(at, 0.0f, length - 1);
+}
+float WrappedPlace(float at, int64_t size) {
+  const auto length = static_cast<float>(size), last = length - 1;
+  if (size <= 1) return at == at ? 0 : at;
+  if (at < 0) {
+    at += length * (std::trunc(-at / last) + 1);
+  } else if (at > last) {
+    at -= length * std::trunc(at / last);
+  }
+  return std::clamp(at, 0.0f, last);
+}
+float NearestPlace(float at, int64_t size) { return std::clamp(at, 0.0f, static_cast<float>(size - 1)); }
+float UnchangedPlace(float at, int64_t) { return at; }
+
+using PlaceFunction = float (*)(float at, int64_t size);
+
+PlaceFunction PlaceFunctionOf(const std::string& fill_mode) {
+  if (fill_mode == "REFLECT") return ReflectedPlace;
+  if (fill_mode == "WRAP") return WrappedPlace;
+  if (fill_mode == "NEAREST") return NearestPlace;
+  return UnchangedPlace;
+}
+
+// One image, whose pixels outside are the fill value.
+template <typename T>
+struct FilledImage {
+  const T* pixels;
+  int64_t rows, columns, channels;
+  T fill;
+
+  T At(float row, float column, int64_t channel) const {
+    const bool inside =
+        row >= 0 && row < static_cast<float>(rows) && column >= 0 && column < static_cast<float>(columns);
+    if (!inside) return fill;
+    return pixels[(static_cast<int64_t>(row) * columns + static_cast<int64_t>(column)) * channels + channel];
+  }
+  T Nearest(float row, float column, int64_t channel) const { return At(std::round(row), std::round(column), channel); }
+  T Bilinear(float row, float column, int64_t channel) const {
+    const float top = std::floor(row), left = std::floor(column), bottom = top + 1, right = left + 1;
+    if (!(std::abs(row) < kMostPlace && std::abs(column) < kMostPlace)) return fill;
+    const auto between = [&](float at) {
+      return (right - column) * AsFloat(At(at, left, channel)) + (column - left) * AsFloat(At(at, right, channel));
+    };
+    return FromFloat<T>((bottom - row) * between(top) + (row - top) * between(bottom));
+  }
+
+  // Places above it, and NaN, have no distances to pixels.
+  static constexpr float kMostPlace = 1 << 23;
+};
+
+class ProjectiveTransformKernel final : public OpKernel {
+ public:
+  explicit ProjectiveTransformKernel(const KernelConstruction& c)
+      : dtype_(c.attr<DType>("dtype")),
+        nearest_(c.attr<std::string>("interpolation") == "NEAREST"),
+        place_(PlaceFunctionOf(c.attr<std::string>("fill_mode"))) {}
+
+  void Compute(KernelContext& ctx) override {
+    const Tensor& images = ctx.input(0);
+    const Shape& shape = images.shape();
+    ops::CheckResizedImages(shape);
+    ops::CheckTransforms(shape, ctx.input(1).shape());
+    const std::vector<int64_t> size = ops::IntegerValues(ctx.input(2));
+    ops::CheckImageSize(size, "output_shape");
+    Tensor& output = ctx.AllocateOutput(0, Shape{shape.dim(0), size[0], size[1], shape.dim(3)});
+    if (output.num_elements() == 0) return;
+    if (dtype_ == DType::kUint8) return Transform<uint8_t>(ctx, output);
+    cpu::ForFloating(dtype_, "ImageProjectiveTransformV3", [&]<typename T>(T) { Transform<T>(ctx, output); });
+  }
+
+ private:
+  template <typename T>
+  void Transform(KernelContext& ctx, Tensor& output) const {
+    const Sizes s(ctx.input(0).shape(), output.shape());
+    const T* images = ctx.input(0).data<T>();
+    const float* transforms = ctx.input(1).data<float>();
+    const int64_t step = ctx.input(1).shape().dim(0) == 1 ? 0 : 8;
+    const T fill = FromFloat<T>(*ctx.input(3).data<float>());
+    T* out = output.data<T>();
+    cpu::ForBlocks(
+        s.batch * s.rows, ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const int64_t image = r / s.rows;
+            const FilledImage<T> from = {images + image * s.in_rows * s.in_columns * s.channels, s.in_rows,
+                                         s.in_columns, s.channels, fill};
+            TransformRow(from, transforms + image * step, static_cast<float>(r % s.rows), s.columns,
+                         out + r * s.columns * s.channels);
+          }
+        },
+        s.columns * s.channels * 16);
+  }
+
+  template <typename T>
+  void TransformRow(const FilledImage<T>& from, const float* t, float y, int64_t columns, T* out) const {
+    for (int64_t i = 0; i < columns; ++i, out += from.channels) {
+      const auto x = static_cast<float>(i);
+      const float k = t[6] * x + t[7] * y + 1;
+      if (k == 0) {
+        std::fill(out, out + from.channels, from.fill);
+        continue;
+      }
+      const float column = place_((t[0] * x + t[1] * y + t[2]) / k, from.columns);
+      const float row = place_((t[3] * x + t[4] * y + t[5]) / k, from.rows);
+      for (int64_t c = 0; c < from.channels; ++c) {
+        out[c] = nearest_ ? from.Nearest(row, column, c) : from.Bilinear(row, column, c);
+      }
+    }
+  }
+
+  const DType dtype_;
+  const bool nearest_;
+  const PlaceFunction place_;
+};
+
+}  // namespace
+
+void RegisterImageKernels(KernelRegistry& registry) {
+  registry.Register<ResizeBilinearKernel>("ResizeBilinear", "CPU");
+  registry.Register<ResizeBilinearGradKernel>("ResizeBilinearGrad", "CPU");
+  registry.Register<ResizeNearestKernel>("ResizeNearestNeighbor", "CPU");
+  registry.Register<ResizeNearestGradKernel>("ResizeNearestNeighborGrad", "CPU");
+  registry.Register<ProjectiveTransformKernel>("ImageProjectiveTransformV3", "CPU");
+}
+
+}  // namespace cohort
