@@ -1,9 +1,26 @@
 #include "cohort/data/element.h"
 
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 
 namespace cohort::data {
+namespace {
+
+constexpr size_t kMostBytes = 100;  // of a string
+constexpr int kMostNumbers = 4;     // of a tensor
+
+std::string DescriptionOf(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kString) return tensor.ToString(kMostNumbers);
+  if (tensor.shape().rank() != 0) return StrCat(tensor.dtype(), tensor.shape());
+  const std::string& text = tensor.scalar<std::string>();
+  const auto is_control = [](unsigned char c) { return c < ' '; };
+  if (std::any_of(text.begin(), text.end(), is_control)) return StrCat("a string of ", text.size(), " bytes");
+  return StrCat('"', text.substr(0, kMostBytes), '"', text.size() > kMostBytes ? "..." : "");
+}
+
+}  // namespace
 
 ElementSpec SpecOf(const Element& element) {
   ElementSpec spec;
@@ -14,6 +31,12 @@ ElementSpec SpecOf(const Element& element) {
 std::string ToString(const ElementSpec& spec) {
   std::vector<std::string> parts;
   for (const TensorSpec& part : spec) parts.push_back(StrCat(part.dtype, part.shape));
+  return StrCat("(", StrJoin(parts, ", "), ")");
+}
+
+std::string Description(const Element& element) {
+  std::vector<std::string> parts;
+  for (const Tensor& tensor : element) parts.push_back(DescriptionOf(tensor));
   return StrCat("(", StrJoin(parts, ", "), ")");
 }
 

@@ -28,6 +28,9 @@ inline constexpr int64_t kUnknownCardinality = -2;
 COHORT_EXPORT ElementSpec SpecOf(const Element& element);
 // Returns for example "(float32[?,3], int64[])".
 COHORT_EXPORT std::string ToString(const ElementSpec& spec);
+// Returns a short text for error messages, for example "(\"a.png\", int32[] [3])". Of long strings and tensors it shows
+// only the beginning.
+COHORT_EXPORT std::string Description(const Element& element);
 // Returns true if `spec` has the dtypes of `required`, and its shapes are equal to those of `required` in all
 // dimensions that both know.
 COHORT_EXPORT bool IsCompatible(const ElementSpec& spec, const ElementSpec& required);

@@ -112,9 +112,10 @@ void Graph::ReleaseName(const std::string& name) {
 
 void Graph::CheckNotFinal(const Node& node) const {
   if (finalized_) {
-    throw FailedPreconditionError(StrCat("[graph] cannot add or change ", node.Describe(),
-                                         ": the graph is finalized; build all of it before the session is made. Each Supervisor and "
-                                         "MonitoredTrainingSession needs a graph of its own"));
+    throw FailedPreconditionError(
+        StrCat("[graph] cannot add or change ", node.Describe(),
+               ": the graph is finalized; build all of it before the session is made. Each Supervisor and "
+               "MonitoredTrainingSession needs a graph of its own"));
   }
 }
 

@@ -244,8 +244,8 @@ struct COHORT_EXPORT MonitoredTrainingSessionOptions {
 // Another worker gets CheckpointInputPipelineHook and `hooks`. A process gets a CheckpointInputPipelineHook if it has a
 // checkpoint_dir, if the graph has iterators (data::MakeGraphIterator), and if `hooks` has none; a worker also needs
 // `server`, which knows its task. The chief saves its own iterators and those on parameter servers.
-// Throws InvalidArgumentError if both options of a pair are set to more than 0, FailedPreconditionError if a session was
-// made of the graph before (another try needs a new graph), and what MonitoredSession's constructor throws.
+// Throws InvalidArgumentError if both options of a pair are set to more than 0, FailedPreconditionError if a session
+// was made of the graph before (another try needs a new graph), and what MonitoredSession's constructor throws.
 COHORT_EXPORT MonitoredSession MonitoredTrainingSession(Graph& graph, const MonitoredTrainingSessionOptions& options);
 
 }  // namespace cohort::train

@@ -16,6 +16,8 @@
 #include "cohort/cohort.h"
 #include "cohort/collective/messages.h"
 #include "cohort/core/file.h"
+#include "cohort/core/images/jpeg.h"
+#include "cohort/core/images/png.h"
 #include "cohort/core/record_io.h"
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/serialize.h"
@@ -290,6 +292,13 @@ void MakeRecords() {
   Put("idx", "images_gzip", Gzip(ReadFile(path)));
   data::WriteIdx(path, Tensor::Vector<uint8_t>({1, 2, 3}));
   Put("idx", "labels", ReadFile(path));
+
+  for (const int64_t channels : {1, 3}) {
+    const Tensor image = Tensor::Zeros(DType::kUint8, Shape{9, 12, channels});
+    Put("image_file", "png_" + std::to_string(channels), images::EncodePng(image));
+    Put("image_file", "jpeg_" + std::to_string(channels), images::EncodeJpeg(image));
+    Put("image_file", "progressive_" + std::to_string(channels), images::EncodeJpeg(image, {.progressive = true}));
+  }
 }
 
 void MakeEvents() {

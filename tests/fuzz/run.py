@@ -25,7 +25,7 @@ TARGETS = {
     "tf_config": 4096, "hello": 4096, "frames": 8192, "messages": 8192, "graph_def": 8192, "function_def": 8192,
     "op_shapes": 512, "kernels": 512, "checkpoint": 8192, "tf_record": 4096, "example": 4096, "idx": 2048, "gzip": 4096,
     "csv": 4096, "dataset": 4096, "event_file": 8192, "keras_archive": 16384, "keras_config": 8192, "weights_h5": 16384,
-    "keras_model": 8192,
+    "keras_model": 8192, "image_file": 4096,
 }
 NOT_IN_CI = {"keras_model"}  # needs all of Keras, which CI does not build with sanitizers
 FOREIGN = re.compile(r"\((/[^()]*/(libhdf5|libzip)[^()]*\.so[^()+]*)")

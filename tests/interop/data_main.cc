@@ -13,6 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/readers/image_folder.h"
 #include "cohort/data/readers/readers.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/graph/function.h"
@@ -61,6 +62,17 @@ std::optional<Dataset> Source(const Json& stage) {
                                             {DType::kInt64, Tensor::Scalar(int64_t{-1})},
                                             {DType::kString, Tensor::Scalar("none")}};
     return CsvDataset(Strings(stage, 1), columns, {.header = true, .na_value = "NA"});
+  }
+  if (name == "image_folder") {
+    return ImageDatasetFromDirectory(stage.at(1), {.label_mode = static_cast<LabelMode>(Int(stage, 2)),
+                                                   .channels = static_cast<int>(Int(stage, 3)),
+                                                   .batch_size = Int(stage, 4),
+                                                   .image_height = Int(stage, 5),
+                                                   .image_width = Int(stage, 6),
+                                                   .shuffle = false,
+                                                   .interpolation = static_cast<Interpolation>(Int(stage, 7)),
+                                                   .crop_to_aspect_ratio = Int(stage, 8) != 0})
+        .dataset;
   }
   if (name == "zip") {
     std::vector<Dataset> inputs;
@@ -210,6 +222,7 @@ Dataset Build(const Json& stages) {
 
 Json Values(const Tensor& tensor) {
   switch (tensor.dtype()) {
+    case DType::kInt32: return tensor.ToVector<int32_t>();
     case DType::kInt64: return tensor.ToVector<int64_t>();
     case DType::kFloat32: return tensor.ToVector<float>();
     default: return tensor.ToVector<std::string>();

@@ -202,6 +202,17 @@ void DumpRecords(const Arguments& arguments) {
   std::cout << all.dump() << "\n";
 }
 
+// images DIR VALUE...: writes an event file with images of 3 x 4 pixels of three colours.
+void WriteImages(const Arguments& arguments) {
+  std::vector<float> values;
+  for (size_t i = 1; i < arguments.size(); ++i) values.push_back(std::stof(arguments[i]));
+  const auto images = static_cast<int64_t>(values.size()) / 36;
+  EventWriter writer(arguments.at(0));
+  writer.Images("pictures", Tensor::FromValues(values, Shape{images, 3, 4, 3}), 1);
+  writer.Close();
+  std::cout << Json(writer.path()).dump() << "\n";
+}
+
 int Main(const Arguments& arguments) {
   const std::map<std::string, std::function<void(const Arguments&)>> commands = {
       {"write-checkpoint", WriteCheckpoint},
@@ -212,6 +223,7 @@ int Main(const Arguments& arguments) {
       {"write-events", WriteEvents},
       {"dump-events", DumpEvents},
       {"histogram", HistogramBytes},
+      {"images", WriteImages},
       {"write-records", WriteRecords},
       {"dump-records", DumpRecords},
   };

@@ -2,6 +2,7 @@
 
 #include "cohort/core/images/jpeg.h"
 #include "cohort/core/images/png.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/ops/image_files.h"
 #include "tests/ops/op_cases.h"
 

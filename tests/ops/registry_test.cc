@@ -81,7 +81,8 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "RestoreV2 StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
       "StatelessRandomUniformInt StatelessTruncatedNormal TruncatedNormal VarHandleOp "
       // The ops change something, or write.
-      "Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp HistogramSummary ImageSummary MergeSummary PrintV2 "
+      "Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp HistogramSummary ImageSummary MergeSummary "
+      "PrintV2 "
       "ResourceApplyAdagrad ResourceApplyAdagradV2 ResourceApplyAdam ResourceApplyAdamWithAmsgrad "
       "ResourceApplyCenteredRMSProp ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent "
       "ResourceApplyKerasAdagrad ResourceApplyKerasMomentum ResourceApplyMomentum ResourceApplyRMSProp "

@@ -14,7 +14,7 @@ class FilterIterator : public UnaryIterator {
       : UnaryIterator(std::move(node), std::move(input)), predicate_(predicate) {}
   bool Next(Element* out) override {
     while (input_->Next(out)) {
-      if (node_->Guard([&] { return predicate_.Call(*out).at(0).scalar<bool>(); })) return true;
+      if (node_->Guard([&] { return predicate_.Call(*out).at(0).scalar<bool>(); }, out)) return true;
     }
     return false;
   }
@@ -29,7 +29,7 @@ class TakeWhileIterator : public UnaryIterator {
       : UnaryIterator(std::move(node), std::move(input)), predicate_(predicate) {}
   bool Next(Element* out) override {
     if (ended_ || !input_->Next(out)) return false;
-    ended_ = !node_->Guard([&] { return predicate_.Call(*out).at(0).scalar<bool>(); });
+    ended_ = !node_->Guard([&] { return predicate_.Call(*out).at(0).scalar<bool>(); }, out);
     return !ended_;
   }
   void Save(WireWriter* out) override {

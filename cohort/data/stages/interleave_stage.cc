@@ -74,7 +74,8 @@ class InterleaveIterator : public UnaryIterator {
     return true;
   }
   void MakeInner(Slot* slot) {
-    slot->iterator = node_->Guard([&] { return function_.Call(slot->element)->MakeIterator(inner_context_); });
+    slot->iterator =
+        node_->Guard([&] { return function_.Call(slot->element)->MakeIterator(inner_context_); }, &slot->element);
     ++open_;
   }
   void Advance() {

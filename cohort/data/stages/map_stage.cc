@@ -23,7 +23,7 @@ class MapIterator : public UnaryIterator {
       : UnaryIterator(std::move(node), std::move(input)), function_(*function) {}
   bool Next(Element* out) override {
     if (!input_->Next(&element_)) return false;
-    node_->Guard([&] { *out = function_.Call(element_); });
+    node_->Guard([&] { *out = function_.Call(element_); }, &element_);
     return true;
   }
 
@@ -121,7 +121,7 @@ class ParallelMapIterator : public UnaryIterator {
       if (stopping_) return;
     }
     try {
-      node_->Guard([&] { call->output = function_.Call(call->input); });
+      node_->Guard([&] { call->output = function_.Call(call->input); }, &call->input);
     } catch (...) {
       call->status = Status::FromCurrentException();
     }

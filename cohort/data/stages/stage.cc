@@ -87,9 +87,11 @@ StagePtr DatasetNode::MakeIterator(const IteratorContext& context) const {
   return std::make_unique<StoppableIterator>(std::move(stage), context.stop);
 }
 
-void DatasetNode::ThrowWithPlace() const {
-  const Status status = Status::FromCurrentException().WithPlace(
-      inputs_.empty() ? "stage " + StageLabel(*this) : StrCat("stage ", StageLabel(*this), " of ", ToString()));
+void DatasetNode::ThrowWithPlace(const Element* element) const {
+  std::string place = StrCat("stage ", StageLabel(*this));
+  if (element != nullptr) place += StrCat(" for the element ", Description(*element));
+  if (!inputs_.empty()) place += " of " + ToString();
+  const Status status = Status::FromCurrentException().WithPlace(place);
   ThrowError(status.code(), status.message());
 }
 

@@ -98,13 +98,14 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   // Returns a new run of the stage and of its inputs. The caller owns it.
   StagePtr MakeIterator(const IteratorContext& context) const;
   // Calls `work` and returns its result. `work` must not call the stages before this one, because their errors are not
-  // errors of this stage. If `work` throws, adds " (from stage Map(...) of ...)" to the error's message.
+  // errors of this stage. If `work` throws, adds " (from stage Map(...) of ...)" to the error's message. If `work`
+  // concerns one element, which is `element`, the message describes it, too.
   template <typename Work>
-  auto Guard(const Work& work) const {
+  auto Guard(const Work& work, const Element* element = nullptr) const {
     try {
       return work();
     } catch (...) {
-      ThrowWithPlace();
+      ThrowWithPlace(element);
     }
   }
 
@@ -113,7 +114,7 @@ class DatasetNode : public std::enable_shared_from_this<DatasetNode> {
   virtual StagePtr MakeStage(const IteratorContext& context) const;
 
  private:
-  [[noreturn]] void ThrowWithPlace() const;
+  [[noreturn]] void ThrowWithPlace(const Element* element) const;
 
   std::vector<NodePtr> inputs_;
   ElementSpec spec_;

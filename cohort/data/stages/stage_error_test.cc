@@ -47,9 +47,18 @@ TEST(StageErrorTest, NamesTheStageAndGoesOn) {
     std::string message;
     EXPECT_THAT(DrainThroughErrors<OutOfRangeError>(dataset, &message), ElementsAre(0, 1, -1, 3, 4));
     EXPECT_THAT(message, AllOf(HasSubstr("two is too much (from stage Map(host function"),
+                               HasSubstr(" for the element (int64[] [2]) of "),
                                HasSubstr(" of Range(0, 5, 1).Map(host function")));
     EXPECT_EQ(message.find("(from"), message.rfind("(from")) << message;
   }
+}
+
+TEST(StageErrorTest, DescribesElementsShortly) {
+  const Element element = {Tensor::Scalar("a.png"), Tensor::Scalar(std::string(200, 'x')),
+                           Tensor::Scalar(std::string("\0\1", 2)), Tensor::Vector<std::string>({"a", "b"}),
+                           Tensor::Vector<int32_t>({1, 2, 3, 4, 5})};
+  EXPECT_EQ(Description(element), "(\"a.png\", \"" + std::string(100, 'x') +
+                                      "\"..., a string of 2 bytes, string[2], int32[5] [1, 2, 3, 4, ...])");
 }
 
 TEST(StageErrorTest, ForeignExceptionsBecomeInternalErrors) {

@@ -9,6 +9,7 @@
 #include "cohort/core/images/image_file.h"
 #include "cohort/core/images/jpeg.h"
 #include "cohort/core/images/png.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

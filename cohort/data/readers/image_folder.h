@@ -1,0 +1,59 @@
+// ImageDatasetFromDirectory: a dataset of image files whose folders are their classes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/data/dataset.h"
+
+namespace cohort::data {
+
+// What an element has beside its image.
+enum class LabelMode {
+  kInt,          // int32 [batch]: the number of the class
+  kBinary,       // float32 [batch, 1]: 0 or 1; there must be two classes
+  kCategorical,  // float32 [batch, classes]: 1 at the class, and 0 elsewhere
+  kNone,         // nothing
+};
+enum class Interpolation { kBilinear, kNearest };
+// Which part of the files a dataset has.
+enum class Subset { kAll, kTraining, kValidation };
+
+// The names and defaults are those of Keras's image_dataset_from_directory, if no comment says something else.
+struct COHORT_EXPORT ImageFolderOptions {
+  LabelMode label_mode = LabelMode::kInt;
+  std::vector<std::string> class_names;  // the folders, in the order of their numbers; empty: all folders, sorted
+  int channels = 3;                      // Keras's color_mode: 1 grayscale, 3 rgb, 4 rgba
+  int64_t batch_size = 32;               // 0: single images instead of batches (Keras's None)
+  int64_t image_height = 256;            // Keras's image_size
+  int64_t image_width = 256;
+  bool shuffle = true;           // each epoch has another order
+  std::optional<int64_t> seed;   // of the order and of the division; without it, it is drawn
+  double validation_split = 0;   // the part of the files that is for validation, at least 0 and less than 1
+  Subset subset = Subset::kAll;  // kTraining and kValidation need a validation_split, and with shuffle a seed
+  Interpolation interpolation = Interpolation::kBilinear;
+  bool crop_to_aspect_ratio = false;  // whether edges are cut off, so that images keep their proportions
+  int num_parallel_calls = 4;         // how many images may be read at once; Keras chooses by itself
+};
+
+struct COHORT_EXPORT ImageFolder {
+  Dataset dataset;                       // images: float32 [batch, rows, columns, channels], from 0 to 255; then labels
+  std::vector<std::string> class_names;  // class_names[i] is the folder of the label i
+  std::vector<std::string> file_paths;   // the files of the dataset
+  std::vector<int32_t> labels;           // the class of each file
+};
+
+// Lists the files in the folders of `directory`, which are its classes, and in the folders inside of these. With
+// LabelMode::kNone and no class_names the files may be anywhere below `directory`. Files that end with .jpg, .jpeg or
+// .png count (in any case), and others do not. The dataset reads a file when it makes its element: an error then names
+// the file. It can be serialized, so that each worker of a cluster reads its files itself.
+// The whole list is shuffled, and not, as in Keras, a window of it. So the order differs from Keras's, and so does the
+// choice of files for validation. Throws NotFoundError if there is no such folder, no folder of a class in it, or no
+// file for this subset; InvalidArgumentError for options out of range, and for a .gif or .bmp file, which are not read.
+COHORT_EXPORT ImageFolder ImageDatasetFromDirectory(const std::string& directory,
+                                                    const ImageFolderOptions& options = {});
+
+}  // namespace cohort::data
