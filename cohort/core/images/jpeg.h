@@ -13,7 +13,7 @@ namespace cohort::images {
 // How libjpeg computes the cosine transform, with whole numbers. kFast may be off by a few units of 255.
 enum class JpegDct { kFast, kAccurate };
 
-struct JpegReadOptions {
+struct COHORT_EXPORT JpegReadOptions {
   int channels = 0;                    // 1: grey, 3: red, green and blue, 0: as in the file
   int ratio = 1;                       // rows and columns are divided by this while reading: 1, 2, 4 or 8
   bool fancy_upscaling = true;         // whether colour planes are enlarged smoothly; false is faster
@@ -22,7 +22,7 @@ struct JpegReadOptions {
   JpegDct dct = JpegDct::kFast;        // TensorFlow's default
 };
 
-struct JpegWriteOptions {
+struct COHORT_EXPORT JpegWriteOptions {
   int quality = 95;  // 0 to 100
   bool progressive = false;
   bool optimize_size = false;       // a smaller file with the same pixels, in more time
