@@ -179,10 +179,26 @@ TEST_F(Guide004MachinesWithGpusTest, AWorkerThatIsKilledInACollectiveIsNamedByTh
                           "--threads=1"};
   LaunchedProgram* const workers[] = {&StartWorker(0, for_ever), &StartWorker(1, for_ever)};
   for (LaunchedProgram* worker : workers) ASSERT_TRUE(worker->WaitForText("Epoch 2/")) << Output();
+  const size_t before = workers[0]->err().size();
   workers[1]->Signal(SIGKILL);
   EXPECT_EQ(workers[1]->Wait(), 128 + SIGKILL);
   EXPECT_EQ(workers[0]->Wait(), 1) << Output();
-  EXPECT_THAT(workers[0]->err(), HasSubstr("/job:worker/replica:0/task:1"));
+  EXPECT_THAT(workers[0]->err().substr(before), HasSubstr("/job:worker/replica:0/task:1"));
+}
+
+// The first part of guide 000: the parameters are on the CPU, and each GPU has a tower.
+TEST(TowersTest, AreOnTheGpusIfThereAreAny) {
+  NEEDS_CARDS(2u);
+  for (const int cards : {0, 1, 2}) {
+    const auto run = Start({Program("multi_device_towers")}, {"--towers=3", "--steps=200"}, cards);
+    ASSERT_EQ(run->Wait(), 0) << run->err();
+    for (int tower = 0; tower < 3; ++tower) {
+      const std::string device =
+          cards == 0 ? "CPU:" + std::to_string(tower + 1) : "GPU:" + std::to_string(tower % cards);
+      EXPECT_THAT(run->out(), HasSubstr("tower " + std::to_string(tower) + " is on /device:" + device + "\n"));
+    }
+    EXPECT_THAT(run->out(), AllOf(HasSubstr("weight: 1.99"), HasSubstr("biase: 9.99"))) << cards;
+  }
 }
 
 TEST(DevicesCommandTest, ListsTheCardsWithTheirNames) {
@@ -342,10 +358,11 @@ TEST(FashionMnistOnGpusTest, AWorkerThatIsKilledInACollectiveIsNamedByTheOneOnTh
   }
   ASSERT_TRUE(workers[0]->WaitForText("Epoch 2/")) << workers[0]->err() << workers[1]->err();
   EXPECT_THAT(workers[0]->err(), AllOf(HasSubstr("Created device /device:GPU:0"), HasSubstr("which NCCL refuses")));
+  const size_t before = workers[0]->err().size();
   workers[1]->Signal(SIGKILL);
   EXPECT_EQ(workers[1]->Wait(), 128 + SIGKILL);
   EXPECT_EQ(workers[0]->Wait(), 1) << workers[0]->out();
-  EXPECT_THAT(workers[0]->err(), HasSubstr("/job:worker/replica:0/task:1"));
+  EXPECT_THAT(workers[0]->err().substr(before), HasSubstr("/job:worker/replica:0/task:1"));
 }
 
 TEST(FashionMnistOnGpusTest, WithoutCardsItTrainsOnTheCpu) {

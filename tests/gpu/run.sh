@@ -2,7 +2,7 @@
 # Runs the test suites of GPUs on the cards of this machine: run.sh [FOLDER WITH THE PROGRAMS] [--no_sanitizer] [--suite=NAME ...].
 # --suite runs this suite only, and can be given more than once; `--suite=memcheck` and `--suite=racecheck` are the runs under
 # compute-sanitizer. With --list it runs nothing: it prints how many tests of each suite it would run, and fails if a suite has
-# none. COHORT_GPU_SUITE_SECONDS: a suite that takes longer is ended (default: 900). COHORT_GPU_LOG names a file that gets the
+# none, or a test whose name says GPU and that would not run. COHORT_GPU_SUITE_SECONDS: a suite that takes longer is ended (default: 900). COHORT_GPU_LOG names a file that gets the
 # whole output of all suites while they run; otherwise only the end of the output of a suite that fails is printed.
 # `./dev test gpu` calls it, and `./dev gpu-pack` puts it into its archive. It exits with 1 if a suite fails, and with 3 if there
 # is no card, after saying so. COHORT_CARD_SIGNS names other files than the driver's as signs of a card, for run_test.py.
@@ -27,10 +27,14 @@ done
 SUITES=(cuda_op_cases_test cuda_kernels_test cuda_test cuda_recording_test cuda_session_test runtime_test distribute_test keras_test
   collective_test server_test backends_test gpu_worker_test gpu_programs_test cuda_faults_test)
 # The part of each suite that is about GPUs. Those of the backend, and those of gpu_*, are all about them.
-filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*_GPU_ring:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
+filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*_GPU_*:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
+
+names_of() { # names_of SUITE FILTER: prints the sorted full names of the tests
+  "$BIN/$1" --gtest_list_tests "--gtest_filter=$2" 2>/dev/null | awk '/^  / { print suite $1; next } { suite = $1 }' | sort
+}
 
 if [[ $LIST == yes ]]; then
-  empty=() listed=0
+  empty=() listed=0 forgotten=""
   for suite in "${SUITES[@]}"; do
     [[ -x $BIN/$suite ]] || continue
     listed=$((listed + 1))
@@ -38,8 +42,10 @@ if [[ $LIST == yes ]]; then
     tests="$("$BIN/$suite" --gtest_list_tests "--gtest_filter=$(filter_of "$suite")" 2>/dev/null | grep -c '^  ')"
     printf '%-40s %5d tests\n' "$suite" "$tests"
     [[ $tests -gt 0 ]] || empty+=("$suite")
+    forgotten+="$(comm -23 <(names_of "$suite" '*GPU*:*Gpu*') <(names_of "$suite" "$(filter_of "$suite")"))"
   done
   [[ $listed -gt 0 ]] || { printf 'No suite was found in %s.\n' "$BIN" >&2 && exit 1; }
+  [[ -z $forgotten ]] || { printf 'the filter leaves out these tests, whose names say GPU: %s\n' "$(xargs <<<"$forgotten")" >&2 && exit 1; }
   [[ ${#empty[@]} -eq 0 ]] || { printf 'no test of GPUs is in: %s\n' "${empty[*]}" >&2 && exit 1; }
   exit 0
 fi

@@ -12,7 +12,7 @@
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/elementwise_chain.h"
 #include "cohort/backends/cuda/kernels/register.h"
-#include "cohort/backends/cuda/passes/check_indices.h"
+#include "cohort/backends/cuda/passes/check_values.h"
 #include "cohort/backends/cuda/passes/join_updates.h"
 #include "cohort/backends/cuda/passes/move_activations.h"
 #include "cohort/backends/cuda/passes/seeds_on_card.h"
@@ -201,7 +201,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
   partition = MoveActivations(FuseImageGradients(FuseBiases(std::move(partition), type_), type_), type_);
-  partition = CheckIndicesFirst(JoinUpdatesOfOptimizers(std::move(partition)), type_);
+  partition = CheckValuesFirst(JoinUpdatesOfOptimizers(std::move(partition)), type_);
   return TakeSeedsFromCard(std::move(partition), type_);
 }
 

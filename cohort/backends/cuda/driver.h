@@ -33,9 +33,7 @@ struct CardInfo {
   size_t memory_bytes = 0;
   int major = 0;  // the compute capability is major.minor
   int minor = 0;
-  int multiprocessors = 0;
-  size_t shared_bytes_per_block = 0;  // the most dynamic shared memory of one block
-  std::string problem;                // why this program cannot use the card; empty if it can
+  std::string problem;  // why this program cannot use the card; empty if it can
 };
 
 // How many blocks a launch has, how many threads a block, and how many bytes of dynamic shared memory a block.

@@ -11,6 +11,7 @@
 
 #include "cohort/backends/cuda/card_faults.h"
 #include "cohort/backends/cuda/kernels/error_values.cu.h"
+#include "cohort/backends/cuda/kernels/value_checks.h"
 #include "cohort/backends/cuda/recording/cuda_recording.h"
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
@@ -251,6 +252,10 @@ const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) {
   return recording == nullptr ? impl_->WordOf(ctx) : recording->word();
 }
 ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe, std::string where) {
+  if (const Node& node = ctx.node();
+      !ChecksValues(node) && !node.op().updates_variable() && node.op_name() != "_CheckIndices") {
+    throw InternalError(StrCat("[cuda] the op ", node.op_name(), " is missing in kernels/value_checks.cc"));
+  }
   CudaRecording* recording = CudaRecording::Current();
   return recording == nullptr ? impl_->Announce(ctx, std::move(describe), std::move(where))
                               : recording->Announce(std::move(describe), std::move(where));

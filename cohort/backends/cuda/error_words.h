@@ -51,7 +51,8 @@ class ErrorWords {
   // Announces a check. Returns the word and the number of the check for ReportError. Call it before the kernel's work
   // is enqueued, on the thread that enqueues it. `describe` makes the error from the position and the value that the
   // kernel has reported. It runs on the host, in a callback of an event, so it must not call the device. Throws
-  // InternalError if the step keeps no errors, and ResourceExhaustedError if there is no memory for the word.
+  // InternalError if the step keeps no errors or ChecksValues (kernels/value_checks.h) lacks the node's op, and
+  // ResourceExhaustedError if there is no memory for the word.
   struct Check {
     ErrorWord* word;
     uint32_t number;

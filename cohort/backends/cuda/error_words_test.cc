@@ -12,6 +12,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
 
 namespace cohort::cuda {
 namespace {
@@ -57,7 +58,7 @@ class ErrorWordsTest : public ::testing::Test {
   FakeDriver fake_;
   Driver& driver_ = CardOr(fake_);
   Graph graph_;
-  const Node& node_ = *ops::Placeholder(graph_, DType::kFloat32).node;
+  const Node& node_ = *ops::Reciprocal(ops::Placeholder(graph_, DType::kInt64)).node;  // an op that may report
   std::unique_ptr<CudaDevice> device_;
 };
 
@@ -76,7 +77,7 @@ TEST_F(ErrorWordsTest, ABadValueBecomesTheErrorOfTheStepBeforeItsLastEventIsReac
     Check(step, Bad());
     device_->Synchronize();
     ASSERT_EQ(step.error.status().code(), Code::kInvalidArgument);
-    ASSERT_THAT(step.error.status().message(), HasSubstr("element 2 is -7\n  [[Placeholder"));
+    ASSERT_THAT(step.error.status().message(), HasSubstr("element 2 is -7\n  [[Reciprocal"));
     ASSERT_EQ(words().WordOf(step.ctx), nullptr);  // the outcome is known
   }
 }

@@ -236,8 +236,6 @@ class RuntimeDriver final : public Driver {
     info.memory_bytes = properties.totalGlobalMem;
     info.major = properties.major;
     info.minor = properties.minor;
-    info.multiprocessors = properties.multiProcessorCount;
-    info.shared_bytes_per_block = properties.sharedMemPerBlockOptin;
     info.problem = ProblemOfArchitecture(COHORT_CUDA_ARCHITECTURES, info.major, info.minor);
     return info;
   }

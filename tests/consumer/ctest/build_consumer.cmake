@@ -21,8 +21,8 @@ if(NOT WAY STREQUAL subdirectory)
   list(APPEND arguments -D CMAKE_PREFIX_PATH=${WORK}/prefix -D CMAKE_BUILD_TYPE=${BUILD_TYPE})
 else()
   # The whole library is compiled again, in the quickest way: with the build type in which no kernel is optimized, but
-  # without debug information.
-  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON -D COHORT_CUDA_90_ONLY=ON
+  # without debug information. It is built without CUDA, which no other test does on a machine with the toolkit.
+  list(APPEND arguments -D COHORT_SOURCE_DIR=${COHORT_SOURCE} -D CMAKE_UNITY_BUILD=ON -D COHORT_WITH_CUDA=OFF
     -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0)
 endif()
 

@@ -23,7 +23,6 @@
 namespace cohort::cuda {
 namespace {
 
-constexpr size_t kMultiprocessors = 2;
 constexpr size_t kSharedBytes = 227 * 1024;  // as much as an H100 has
 
 // Counts down to the call that is to fail. Returns whether this is the one. 0 means that none is.
@@ -242,8 +241,6 @@ CardInfo FakeDriver::Card(int card) {
   info.pci_bus_id = StrCat("0000:0", card + 1, ":00.0");
   info.memory_bytes = options_.memory_bytes;
   info.major = 9;
-  info.multiprocessors = kMultiprocessors;
-  info.shared_bytes_per_block = kSharedBytes;
   if (const auto problem = options_.problems.find(card); problem != options_.problems.end()) {
     info.problem = problem->second;
   }

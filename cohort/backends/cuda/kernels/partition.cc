@@ -46,7 +46,7 @@ void SegmentSum(KernelContext& ctx) {
   LaunchSegmentSum(call.driver(), call.stream(), type, args);
 }
 
-// Checks the indices of the node `update` before any update of the step (passes/check_indices.h). If the variable has
+// Checks the indices of the node `update` before any update of the step (passes/check_values.h). If the variable has
 // no value, or no rows, the update itself says so. No value is held: a recorded step knows the variable by the update.
 class CheckIndicesKernel final : public OpKernel {
  public:

@@ -215,7 +215,7 @@ TEST_F(RefusedSteps, PrintAndAssert) {
                const ControlDependencies behind(g, {ops::Assert(x > 0.0f, {x})});
                return x * 2.0f;
              }),
-             "are not recorded");
+             "Assert");
 }
 
 // A graph updates a value in place, so nobody may want the old one afterwards.

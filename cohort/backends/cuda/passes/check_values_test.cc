@@ -1,4 +1,4 @@
-#include "cohort/backends/cuda/passes/check_indices.h"
+#include "cohort/backends/cuda/passes/check_values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
+#include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/state.h"
@@ -24,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-class CheckIndicesTest : public ::testing::Test {
+class CheckValuesTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     RegisterOps();
@@ -44,11 +45,13 @@ class CheckIndicesTest : public ::testing::Test {
     return ops::AssignAddVariableOp(Handle("v_" + name), ops::Const(g_, std::vector<float>{1, 2, 3, 4}), name);
   }
   // Runs the pass. Returns the names of the updates that wait for the check of the update `name`.
-  std::vector<std::string> WaitingFor(const std::string& name) {
-    if (graph_ != nullptr) result_ = CheckIndicesFirst(std::move(graph_), kGpu);
+  std::vector<std::string> WaitingFor(const std::string& name) { return NodesWaitingFor(name + "/check_indices"); }
+  // Runs the pass. Returns the names of the nodes that have a control edge from the node `name`.
+  std::vector<std::string> NodesWaitingFor(const std::string& name) {
+    if (graph_ != nullptr) result_ = CheckValuesFirst(std::move(graph_), kGpu);
     TopologicalOrder(*result_);  // throws if there is a cycle
     std::vector<std::string> waiting;
-    const Node* const check = result_->FindNode(name + "/check_indices");
+    const Node* const check = result_->FindNode(name);
     for (const Node* node : result_->nodes()) {
       for (const Node* control : node->control_inputs()) {
         if (control == check) waiting.push_back(node->name());
@@ -62,7 +65,7 @@ class CheckIndicesTest : public ::testing::Test {
   std::unique_ptr<Graph> result_;
 };
 
-TEST_F(CheckIndicesTest, AllUpdatesWaitForAllChecks) {
+TEST_F(CheckValuesTest, AllUpdatesWaitForAllChecks) {
   Add("first");
   Scatter(Handle("a"), Fed("i"), "scatter");
   Scatter(Handle("b"), Fed("j", DType::kInt64), "other");
@@ -75,7 +78,7 @@ TEST_F(CheckIndicesTest, AllUpdatesWaitForAllChecks) {
   EXPECT_EQ(check->attr<std::string>("update"), "other");
 }
 
-TEST_F(CheckIndicesTest, AnUpdateBeforeAllOthersChecksItself) {
+TEST_F(CheckValuesTest, AnUpdateBeforeAllOthersChecksItself) {
   Node* const scatter = Scatter(Handle("a"), Fed("i"), "scatter");
   {
     const ControlDependencies after(g_, {scatter});
@@ -85,7 +88,7 @@ TEST_F(CheckIndicesTest, AnUpdateBeforeAllOthersChecksItself) {
   EXPECT_EQ(result_->FindNode("scatter/check_indices"), nullptr);
 }
 
-TEST_F(CheckIndicesTest, WhatTheIndicesNeedDoesNotWait) {
+TEST_F(CheckValuesTest, WhatTheIndicesNeedDoesNotWait) {
   Node* const first = Add("first");
   Output computed;
   {
@@ -101,7 +104,7 @@ TEST_F(CheckIndicesTest, WhatTheIndicesNeedDoesNotWait) {
 }
 
 // Each of two updates gives the other's set its indices. If all independent updates waited, there would be a cycle.
-TEST_F(CheckIndicesTest, ChecksDoNotWaitForEachOther) {
+TEST_F(CheckValuesTest, ChecksDoNotWaitForEachOther) {
   std::vector<Output> computed;
   for (const char* name : {"first", "second"}) {
     Node* const add = Add(name);
@@ -115,7 +118,7 @@ TEST_F(CheckIndicesTest, ChecksDoNotWaitForEachOther) {
 }
 
 // A received value may depend on any update of this partition through another device.
-TEST_F(CheckIndicesTest, WithReceivedIndicesOnlyTheirReadersWait) {
+TEST_F(CheckValuesTest, WithReceivedIndicesOnlyTheirReadersWait) {
   const Output received = g_.Op("_Recv")
                               .Name("received")
                               .Attr("tensor_name", std::string("x"))
@@ -134,7 +137,7 @@ TEST_F(CheckIndicesTest, WithReceivedIndicesOnlyTheirReadersWait) {
 }
 
 // The assignment may change the number of rows.
-TEST_F(CheckIndicesTest, AVariableThatMayGetOtherRowsIsNotChecked) {
+TEST_F(CheckValuesTest, AVariableThatMayGetOtherRowsIsNotChecked) {
   const Output open = Handle("open", Shape::UnknownRank());
   ops::AssignVariableOp(open, Fed("value", DType::kFloat32), "assign");
   Scatter(open, Fed("i"), "scatter");
@@ -143,7 +146,23 @@ TEST_F(CheckIndicesTest, AVariableThatMayGetOtherRowsIsNotChecked) {
   EXPECT_THAT(WaitingFor("known_rows"), UnorderedElementsAre("assign", "scatter", "known_rows"));
 }
 
-TEST_F(CheckIndicesTest, AGraphWithoutUpdatesOfRowsStaysTheSame) {
+// Values that are only fetched, or that one update needs.
+TEST_F(CheckValuesTest, UpdatesWaitForValuesThatTheyDoNotNeed) {
+  Node* const first = Add("first");
+  const Output table = ops::Const(g_, std::vector<float>{1, 2, 3, 4});
+  const Output row = ops::Gather(table, Fed("i"), 0, 0, "row");
+  ops::AssignAddVariableOp(Handle("v"), row, "second");
+  ops::FloorDiv(Fed("dividend"), Fed("divisor"), "quotient");
+  ops::FloorDiv(Fed("x", DType::kFloat32), Fed("y", DType::kFloat32), "no_integers");
+  const ControlDependencies after(g_, {first});
+  ops::FloorDiv(Fed("later"), Fed("divisor_of_it"), "behind_an_update");
+  EXPECT_THAT(NodesWaitingFor("row"), UnorderedElementsAre("first"));
+  EXPECT_THAT(NodesWaitingFor("quotient"), UnorderedElementsAre("first", "second"));
+  EXPECT_THAT(NodesWaitingFor("no_integers"), IsEmpty());
+  EXPECT_THAT(NodesWaitingFor("behind_an_update"), IsEmpty());
+}
+
+TEST_F(CheckValuesTest, AGraphWithoutChecksStaysTheSame) {
   Add("first");
   const int before = g_.num_nodes();
   EXPECT_THAT(WaitingFor("first"), IsEmpty());

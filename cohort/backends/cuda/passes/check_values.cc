@@ -1,9 +1,11 @@
-#include "cohort/backends/cuda/passes/check_indices.h"
+#include "cohort/backends/cuda/passes/check_values.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <vector>
 
+#include "cohort/backends/cuda/kernels/value_checks.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 #include "cohort/graph/copy_node.h"
@@ -44,7 +46,18 @@ class Partition {
     }
   }
 
-  const std::vector<Node*>& updates() const { return updates_; }
+  const std::vector<Node*>& order() const { return order_; }
+
+  // Returns the updates that have to wait for a node that checks values and updates nothing: none if the node itself
+  // waits for an update or for another device.
+  std::vector<Node*> WaitingFor(const Node& check) const {
+    std::vector<Node*> waiting;
+    if (!NeedsNothingElse(check)) return waiting;
+    const std::vector<bool> behind = NodesBehind(check);
+    std::copy_if(updates_.begin(), updates_.end(), std::back_inserter(waiting),
+                 [&](const Node* update) { return !behind[static_cast<size_t>(update->id())]; });
+    return waiting;
+  }
 
   // Returns the updates that have to wait for a check of the indices of `update`.
   std::vector<Node*> WaitingFor(const Node& update, int indices) const {
@@ -115,36 +128,55 @@ class Partition {
   bool assigns_ = false;
 };
 
+// Returns whether the device's kernel of the node checks values, and the node updates nothing.
+bool OnlyChecks(const Node& node, const std::string& device_type) {
+  return ChecksValues(node) && KernelRegistry::Global().MemoryOf(node.op_name(), device_type) == KernelMemory::kDevice;
+}
+
+// A node for which updates have to wait. `indices`: the input with the indices, if it is an update that needs a
+// _CheckIndices node.
+struct Check {
+  Node* node;
+  std::optional<int> indices;
+  std::vector<Node*> waiting;
+};
+
+std::vector<Check> ChecksIn(const Graph& graph, const std::string& device_type) {
+  std::vector<Check> checks;
+  const auto& nodes = graph.nodes();
+  const bool has_updates = std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return MayUpdate(*node); });
+  if (!has_updates || std::none_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+        return IndicesOf(*node, device_type).has_value() || OnlyChecks(*node, device_type);
+      })) {
+    return checks;
+  }
+  const Partition partition(graph, device_type);
+  for (Node* node : partition.order()) {
+    const std::optional<int> indices = IndicesOf(*node, device_type);
+    std::vector<Node*> waiting;
+    if (indices.has_value()) {
+      waiting = partition.WaitingFor(*node, *indices);
+    } else if (OnlyChecks(*node, device_type)) {
+      waiting = partition.WaitingFor(*node);
+    }
+    if (!waiting.empty()) checks.push_back({node, indices, std::move(waiting)});
+  }
+  return checks;
+}
+
 }  // namespace
 
-std::unique_ptr<Graph> CheckIndicesFirst(std::unique_ptr<Graph> graph, const std::string& device_type) {
-  struct Check {
-    Node* update;
-    int indices;
-    std::vector<Node*> waiting;
-  };
-  std::vector<Check> checks;
-  {
-    const auto& nodes = graph->nodes();
-    if (std::none_of(nodes.begin(), nodes.end(),
-                     [&](const Node* node) { return IndicesOf(*node, device_type).has_value(); })) {
-      return graph;
+std::unique_ptr<Graph> CheckValuesFirst(std::unique_ptr<Graph> graph, const std::string& device_type) {
+  for (const Check& check : ChecksIn(*graph, device_type)) {
+    Node* first = check.node;
+    if (check.indices.has_value()) {
+      const Node& update = *check.node;
+      NodeBuilder builder = graph->Op("_CheckIndices");
+      builder.Name(StrCat(update.name(), "/check_indices")).Device(update.device()).IgnoreScopes();
+      builder.Input(update.input(0)).Input(update.input(*check.indices));
+      first = builder.Attr("op", update.op_name()).Attr("update", update.name()).Finish();
     }
-    const Partition partition(*graph, device_type);
-    for (Node* update : partition.updates()) {
-      const std::optional<int> indices = IndicesOf(*update, device_type);
-      if (!indices.has_value()) continue;
-      std::vector<Node*> waiting = partition.WaitingFor(*update, *indices);
-      if (!waiting.empty()) checks.push_back({update, *indices, std::move(waiting)});
-    }
-  }
-  for (const Check& check : checks) {
-    const Node& update = *check.update;
-    NodeBuilder builder = graph->Op("_CheckIndices");
-    builder.Name(StrCat(update.name(), "/check_indices")).Device(update.device()).IgnoreScopes();
-    builder.Input(update.input(0)).Input(update.input(check.indices));
-    Node* const node = builder.Attr("op", update.op_name()).Attr("update", update.name()).Finish();
-    for (Node* waiting : check.waiting) waiting->AddControlInput(node);
+    for (Node* waiting : check.waiting) waiting->AddControlInput(first);
   }
   return graph;
 }

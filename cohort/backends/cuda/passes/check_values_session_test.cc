@@ -7,6 +7,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/control.h"
+#include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/training.h"
@@ -108,6 +109,32 @@ TEST_F(BadIndexTest, NoUpdateOfTheStepIsApplied) {
       t.Run({}, {1, 1});
       t.Run({}, {});
       EXPECT_THAT(t.Values(), ElementsAre(-6, 0, -6, 3, 0, 3, 0, 5, 0, -5, -5, -5, -5, -5, -5));
+    }
+  }
+}
+
+// The update is added before the value that the step fetches, so it would be the first to run.
+TEST_F(BadIndexTest, NoUpdateIsAppliedIfAValueThatIsOnlyFetchedIsBad) {
+  for (const bool recorded : {false, true}) {
+    config::EnableStepRecording(recorded);
+    Graph g;
+    const DeviceScope scope(g, "/device:GPU:0");
+    const ops::Variable w(g, Tensor::Zeros(DType::kFloat32, Shape{3}), {.name = "w"});
+    const Output indices = ops::Placeholder(g, DType::kInt32, Shape{-1}, "i");
+    Node* const add = w.AssignAdd(ops::Const(g, std::vector<float>{1, 2, 3}));
+    const Output rows = ops::Gather(ops::Const(g, std::vector<float>{5, 6, 7}), indices);
+    Session session(g, "", Config());
+    session.Run(w.initializer());
+    float steps = 0;
+    for (const int32_t index : {3, 2, 1, 0, -1, 0}) {
+      const auto run = [&] { session.Run({{indices, Tensor::Vector<int32_t>({index})}}, {rows}, {add}); };
+      if (index >= 0 && index < 3) {
+        run();
+        ++steps;
+      } else {
+        EXPECT_THAT(MessageOf<InvalidArgumentError>(run), HasSubstr("is not in [0, 3)"));
+      }
+      EXPECT_THAT(session.Run(w.value()).ToVector<float>(), ElementsAre(steps, 2 * steps, 3 * steps));
     }
   }
 }
