@@ -17,6 +17,7 @@
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/layers/noise_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/layers/preprocessing/image_preprocessing.h"
 #include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
 #include "cohort/keras/layers/preprocessing/vocabulary.h"
 #include "cohort/keras/layers/recommender_layers.h"

@@ -133,12 +133,46 @@ ModelMakers NormalizationModels() {
   };
 }
 
+// The random layers of "augmented_images" draw from ranges of one number, so that Keras draws the same ones.
+ModelMakers PreparedImageModels() {
+  return {
+      {"resized_images",
+       [] {
+         return Numbers({Input(Shape{6, 7, 2}), Conv2D(4, 2, {.activation = "tanh"}), Resizing(9, 5),
+                         Conv2D(4, 2, {.activation = "tanh"}), Resizing(5, 6, {.interpolation = "nearest"}),
+                         Resizing(4, 4, {.crop_to_aspect_ratio = true}),
+                         Resizing(5, 8, {.pad_to_aspect_ratio = true, .fill_value = 0.5}), CenterCrop(4, 5),
+                         Conv2D(4, 2, {.activation = "tanh"}), CenterCrop(6, 2)});
+       }},
+      {"augmented_images",
+       [] {
+         return Numbers({Input(Shape{6, 7, 2}), RandomBrightness({0.25, 0.25}, {.value_range = {-2, 2}}),
+                         RandomContrast(0, {.value_range = {-1, 2}}), RandomRotation({0.3, 0.3}),
+                         RandomTranslation({0.2, 0.2}, {-0.1, -0.1}, {.fill_mode = "constant", .fill_value = 0.5}),
+                         RandomZoom({-0.2, -0.2}, FactorRange(0.3, 0.3), {.fill_mode = "wrap"}),
+                         RandomRotation({0.25, 0.25}, {.fill_mode = "nearest", .interpolation = "nearest"}),
+                         Conv2D(4, 2, {.activation = "tanh"})});
+       }},
+      {"augmentation",
+       [] {
+         return Chain({Input(Shape{6, 7, 2}), Rescaling(0.5), RandomFlip("horizontal", {.seed = 3}), RandomCrop(6, 7),
+                       RandomContrast({0.2, 0.4}, {.value_range = {-5, 5}, .seed = 4}),
+                       RandomBrightness(0.1, {.value_range = {-5, 5}}), RandomTranslation(0.2, {-0.1, 0.3}),
+                       RandomRotation(0.1, {.fill_mode = "wrap", .interpolation = "nearest", .seed = 5}),
+                       RandomZoom({-0.2, 0.3}, {}, {.fill_mode = "constant", .fill_value = 0.25}),
+                       RandomZoom(0.1, FactorRange(0.2), {.fill_mode = "nearest"}), RandomFlip(), CenterCrop(5, 4),
+                       Conv2D(4, 2), Flatten(), Dense(3)});
+       }},
+  };
+}
+
 }  // namespace
 
 ModelMakers VisionModels() {
   ModelMakers all = ConvolvedSequenceModels();
   all.merge(ResizingModels());
   all.merge(NormalizationModels());
+  all.merge(PreparedImageModels());
   return all;
 }
 

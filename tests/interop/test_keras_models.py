@@ -246,6 +246,28 @@ MODELS = {
         layers.UpSampling2D((3, 2), interpolation="bilinear"),
         layers.Conv2D(4, 2, strides=2, activation="tanh"),
     ),
+    "resized_images": lambda: numbers(
+        (6, 7, 2),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.Resizing(9, 5),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.Resizing(5, 6, interpolation="nearest"),
+        layers.Resizing(4, 4, crop_to_aspect_ratio=True),
+        layers.Resizing(5, 8, pad_to_aspect_ratio=True, fill_value=0.5),
+        layers.CenterCrop(4, 5),
+        layers.Conv2D(4, 2, activation="tanh"),
+        layers.CenterCrop(6, 2),
+    ),
+    "augmented_images": lambda: numbers(
+        (6, 7, 2),
+        layers.RandomBrightness((0.25, 0.25), value_range=(-2, 2)),
+        layers.RandomContrast(0.0, value_range=(-1, 2)),
+        layers.RandomRotation((0.3, 0.3)),
+        layers.RandomTranslation((0.2, 0.2), (-0.1, -0.1), fill_mode="constant", fill_value=0.5),
+        layers.RandomZoom((-0.2, -0.2), (0.3, 0.3), fill_mode="wrap"),
+        layers.RandomRotation((0.25, 0.25), fill_mode="nearest", interpolation="nearest"),
+        layers.Conv2D(4, 2, activation="tanh"),
+    ),
     "up_sampling_1d": lambda: numbers(
         (5, 4),
         layers.Dense(4, activation="tanh"),
@@ -397,7 +419,7 @@ WITHOUT_GRADIENT = ("own/key/bias",)
 # Learning rates with which the loss falls fast enough and rounding errors do not grow.
 RATES_OF_MODELS = {
     "separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1, "padded_images": 0.1,
-    "softmax_layers": 0.5, "global_average_pooling_1d": 0.35, "dots": 0.02, "lstm": 0.4,
+    "softmax_layers": 0.5, "global_average_pooling_1d": 0.35, "dots": 0.02, "lstm": 0.4, "augmented_images": 0.02,
 }
 SLOW = (
     "activations", "global_average_pooling", "rectifiers", "global_max_pooling", "global_average_pooling_1d",

@@ -118,6 +118,15 @@ MORE_MODELS = {
         layers.GaussianDropout(0.25), layers.Reshape((12, 4)), layers.SpatialDropout1D(0.5), layers.Dense(3),
         layers.AlphaDropout(0.25, seed=4), layers.Flatten(), layers.Dense(3),
     ]),
+    "augmentation": lambda: keras.Sequential([
+        keras.Input((6, 7, 2)), layers.Rescaling(0.5), layers.RandomFlip("horizontal", seed=3), layers.RandomCrop(6, 7),
+        layers.RandomContrast((0.2, 0.4), value_range=(-5, 5), seed=4),
+        layers.RandomBrightness(0.1, value_range=(-5, 5)), layers.RandomTranslation(0.2, (-0.1, 0.3)),
+        layers.RandomRotation(0.1, fill_mode="wrap", interpolation="nearest", seed=5),
+        layers.RandomZoom((-0.2, 0.3), fill_mode="constant", fill_value=0.25),
+        layers.RandomZoom(0.1, 0.2, fill_mode="nearest"), layers.RandomFlip(), layers.CenterCrop(5, 4),
+        layers.Conv2D(4, 2), layers.Flatten(), layers.Dense(3),
+    ]),
     "own_layer": lambda: sequence(layers.Dense(4, activation="tanh"), Scale(0.5), Scale(2)),
     "mixed": mixed,
     "model_in_each_step": model_in_each_step,
@@ -138,7 +147,7 @@ ALL = {**MODELS, **MORE_MODELS}
 # In this case Gelu is a lambda, which Keras itself cannot save.
 SAVED = [case for case in CASES if case[0] != "activations"] + [(name, "adam", 0.01) for name in MORE_MODELS]
 # The training of these models draws random numbers.
-RANDOM = ("dropout", "noise", "recurrent_dropout", "attention_dropout")
+RANDOM = ("dropout", "noise", "augmentation", "recurrent_dropout", "attention_dropout")
 # These models compute in bfloat16. Keras rounds its eight bits at other places.
 COARSE = ("mixed", "mixed_recurrent")
 TWO_OUTPUTS = ("branches", "crossed")

@@ -1,4 +1,4 @@
-// ONNX forms of convolutions, pools and normalization of batches, which ONNX has for NCHW.
+// ONNX forms of convolutions, pools, resized images and normalization of batches, which ONNX has for NCHW.
 #include <algorithm>
 
 #include "cohort/core/error.h"
@@ -141,6 +141,29 @@ struct ImageRules {
     t.SetNchw(node, t.onnx().Add(op, node.name(), {t.Nchw(node.input(0))}, attributes));
   }
 
+  // The places of pixels are those of ops::ResizeOptions, and so is the rounding to the nearest.
+  static void Resize(OnnxTranslation& t, const Node& node) {
+    const Shape& result = node.output_shape(0);
+    if (result.dim(1) < 0 || result.dim(2) < 0) {
+      throw UnimplementedError(
+          StrCat("[keras/onnx] expected images that are resized to a known size; got ", node.Describe()));
+    }
+    const bool corners = node.attr<bool>("align_corners"), centers = node.attr<bool>("half_pixel_centers");
+    const std::string images = t.Nchw(node.input(0));
+    const std::string size = t.onnx().AddConstant(node.name() + "/size", {result.dim(1), result.dim(2)});
+    const std::string kept =
+        t.onnx().Add("Shape", node.name() + "/kept", {images}, {{"start", int64_t{0}}, {"end", int64_t{2}}});
+    const std::string shape = t.onnx().Add("Concat", node.name() + "/shape", {kept, size}, {{"axis", int64_t{0}}});
+    OnnxAttributes attributes = {{"coordinate_transformation_mode", std::string(corners   ? "align_corners"
+                                                                                : centers ? "half_pixel"
+                                                                                          : "asymmetric")},
+                                 {"mode", std::string(node.op_name() == "ResizeBilinear" ? "linear" : "nearest")}};
+    if (node.op_name() != "ResizeBilinear") {
+      attributes.emplace_back("nearest_mode", std::string(corners || centers ? "round_prefer_ceil" : "floor"));
+    }
+    t.SetNchw(node, t.onnx().Add("Resize", node.name(), {images, "", "", shape}, attributes));
+  }
+
   static void BatchNorm(OnnxTranslation& t, const Node& node) {
     std::vector<std::string> inputs = {t.Nchw(node.input(0))};
     for (int i = 1; i < 5; ++i) inputs.push_back(t.Plain(node.input(i)));
@@ -158,6 +181,8 @@ const OnnxRules& OnnxImageRules() {
                                   {"Conv2DBackpropInput", ImageRules::TransposedConvolution},
                                   {"MaxPool", ImageRules::Pool},
                                   {"AvgPool", ImageRules::Pool},
+                                  {"ResizeBilinear", ImageRules::Resize},
+                                  {"ResizeNearestNeighbor", ImageRules::Resize},
                                   {"FusedBatchNormV3", ImageRules::BatchNorm}};
   return rules;
 }

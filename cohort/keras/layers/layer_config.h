@@ -24,21 +24,23 @@ namespace cohort::keras {
 
 // The name of a class in files, and the function that makes its layers.
 using LayerMaker = std::pair<std::string, std::function<LayerRef(ConfigReader& reader)>>;
-std::vector<LayerMaker> CoreLayerMakers();           // core_layers.cc
-std::vector<LayerMaker> ConvolutionLayerMakers();    // convolution_layers.cc
-std::vector<LayerMaker> TransposedLayerMakers();     // transposed_convolutions.cc
-std::vector<LayerMaker> PoolingLayerMakers();        // pooling_layers.cc
-std::vector<LayerMaker> ShapeLayerMakers();          // shape_layers.cc
-std::vector<LayerMaker> ResizingLayerMakers();       // resizing_layers.cc
-std::vector<LayerMaker> NoiseLayerMakers();          // noise_layers.cc
-std::vector<LayerMaker> MergingLayerMakers();        // merging_layers.cc
-std::vector<LayerMaker> LookupLayerMakers();         // preprocessing/lookup_layers.cc
-std::vector<LayerMaker> PreprocessingLayerMakers();  // preprocessing/preprocessing_layers.cc
-std::vector<LayerMaker> RecommenderLayerMakers();    // recommender_layers.cc
-std::vector<LayerMaker> ActivationLayerMakers();     // activation_layers.cc
-std::vector<LayerMaker> NormalizationLayerMakers();  // normalization_layers.cc
-std::vector<LayerMaker> RecurrentLayerMakers();      // recurrent/recurrent_layers.cc
-std::vector<LayerMaker> AttentionLayerMakers();      // recurrent/attention_layers.cc
+std::vector<LayerMaker> CoreLayerMakers();               // core_layers.cc
+std::vector<LayerMaker> ConvolutionLayerMakers();        // convolution_layers.cc
+std::vector<LayerMaker> TransposedLayerMakers();         // transposed_convolutions.cc
+std::vector<LayerMaker> PoolingLayerMakers();            // pooling_layers.cc
+std::vector<LayerMaker> ShapeLayerMakers();              // shape_layers.cc
+std::vector<LayerMaker> ResizingLayerMakers();           // resizing_layers.cc
+std::vector<LayerMaker> NoiseLayerMakers();              // noise_layers.cc
+std::vector<LayerMaker> MergingLayerMakers();            // merging_layers.cc
+std::vector<LayerMaker> LookupLayerMakers();             // preprocessing/lookup_layers.cc
+std::vector<LayerMaker> PreprocessingLayerMakers();      // preprocessing/preprocessing_layers.cc
+std::vector<LayerMaker> ImageResizingLayerMakers();      // preprocessing/image_resizing.cc
+std::vector<LayerMaker> ImageAugmentationLayerMakers();  // preprocessing/image_augmentation.cc
+std::vector<LayerMaker> RecommenderLayerMakers();        // recommender_layers.cc
+std::vector<LayerMaker> ActivationLayerMakers();         // activation_layers.cc
+std::vector<LayerMaker> NormalizationLayerMakers();      // normalization_layers.cc
+std::vector<LayerMaker> RecurrentLayerMakers();          // recurrent/recurrent_layers.cc
+std::vector<LayerMaker> AttentionLayerMakers();          // recurrent/attention_layers.cc
 // The same for layers that contain layers which the program gives. `inner` makes these.
 using InnerLayerMaker = std::function<LayerRef(const ConfigValue& layer)>;
 using WrapperMaker =
