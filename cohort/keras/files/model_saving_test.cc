@@ -15,6 +15,9 @@
 #include "cohort/keras/files/weights_file.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/layers/preprocessing/image_preprocessing.h"
+#include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/layers/preprocessing/image_preprocessing.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/reduction.h"
@@ -144,6 +147,24 @@ TEST_F(ModelSavingTest, EveryLayerAndOption) {
   words.Save(Path("words.keras"));
   const Tensor w = Tensor::FromValues(std::vector<int32_t>{0, 1, 4}, Shape{1, 3});
   EXPECT_EQ(LoadModel(Path("words.keras")).Predict(w).ToVector<float>(), words.Predict(w).ToVector<float>());
+}
+
+TEST_F(ModelSavingTest, LayersThatPrepareImages) {
+  Sequential model({Input(Shape{9, 12, 2}),
+                    Resizing(8, 7, {.interpolation = "nearest", .pad_to_aspect_ratio = true, .fill_value = 0.5}),
+                    Resizing(7, 8, {.crop_to_aspect_ratio = true}), CenterCrop(6, 7), RandomCrop(5, 5, {.seed = 1}),
+                    RandomFlip("vertical", {.seed = 2}),
+                    RandomContrast({0.1, 0.2}, {.value_range = {-3, 9}, .seed = 3}),
+                    RandomBrightness(0.25, {.value_range = {-2, 8}, .seed = 4}),
+                    RandomTranslation(0.5, {-0.25, 0.125}, {.fill_mode = "constant", .fill_value = 0.5}),
+                    RandomRotation({0.125, 0.25}, {.fill_mode = "wrap", .interpolation = "nearest", .seed = 5}),
+                    RandomZoom(0.5, FactorRange(-0.25, 0), {.fill_mode = "nearest"}), RandomZoom({-0.5, 1})});
+  model.Save(Path("images.keras"));
+  Model loaded = LoadModel(Path("images.keras"));
+  loaded.Save(Path("images2.keras"));
+  EXPECT_EQ(ReadModelArchive(Path("images.keras")).config, ReadModelArchive(Path("images2.keras")).config);
+  const Tensor x = Counting(Shape{2, 9, 12, 2}, -1, 0.01f);
+  EXPECT_EQ(loaded.Predict(x).ToVector<float>(), model.Predict(x).ToVector<float>());
 }
 
 TEST_F(ModelSavingTest, BranchesSharedLayersAndModelsInModels) {

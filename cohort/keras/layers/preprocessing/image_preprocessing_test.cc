@@ -237,6 +237,18 @@ TEST(ImagePreprocessingTest, RandomLayersActInTrainingOnlyAndDrawAgainInEachStep
   }
 }
 
+TEST(ImagePreprocessingTest, ModelsOfMixedPrecisionTrain) {
+  Sequential model(
+      {Input(Shape{6, 6, 2}), Conv2D(3, 2), Resizing(6, 6), RandomFlip(), RandomCrop(5, 4),
+       RandomContrast(0.5, {.value_range = {-4, 4}}), RandomBrightness(0.1, {.value_range = {-4, 4}}), CenterCrop(5, 5),
+       Conv2D(2, 1), RandomTranslation(0.1, 0.1), RandomRotation(0.1), RandomZoom(0.1), Flatten(), Dense(1)},
+      {.dtype_policy = "mixed_bfloat16"});
+  model.Compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = Counting(Shape{4, 6, 6, 2}, -1, 0.005f), y = Counting(Shape{4, 1}, 0, 0.5f);
+  const std::vector<double> losses = model.Fit(x, y, {.batch_size = 4, .epochs = 3, .verbose = 0})["loss"];
+  EXPECT_TRUE(std::isfinite(losses.back()));
+}
+
 // Returns the message of the InvalidArgumentError that `call` throws.
 template <typename Call>
 std::string RefusalOf(const Call& call) {
