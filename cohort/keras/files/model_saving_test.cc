@@ -16,8 +16,6 @@
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/layers/preprocessing/image_preprocessing.h"
-#include "cohort/keras/layers/normalization_layers.h"
-#include "cohort/keras/layers/preprocessing/image_preprocessing.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/reduction.h"
