@@ -136,7 +136,7 @@ TEST_F(OnnxExportTest, OpsThatMoveValues) {
       Ops(proto),
       IsSupersetOf({"Transpose", "MatMul", "Split",          "Slice", "Unsqueeze",   "Squeeze", "Concat", "Gather",
                     "GatherND",  "Where",  "GreaterOrEqual", "Less",  "LessOrEqual", "Greater", "Equal",  "Not",
-                    "And",       "Or",     "Expand",         "Tile",  "Pad",         "Shape"}));
+                    "And",       "Or",     "Expand",         "Tile",  "Pad",         "Shape",   "Resize"}));
   for (const onnx::NodeProto& node : proto.graph().node()) {
     if (node.op_type() == "Split" && node.input_size() == 1) {
       EXPECT_EQ(node.output_size(), 3);

@@ -1,5 +1,5 @@
 // For tests: a layer of a program's own that uses ops which move values. It computes attention with two heads, then
-// slices, joins, looks up and selects parts of the result. Its input is [batch, 4, 6].
+// slices, joins, looks up, selects and resizes parts of the result. Its input is [batch, 4, 6].
 #pragma once
 
 #include <vector>
@@ -9,6 +9,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/gather.h"
+#include "cohort/ops/image.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/math.h"
@@ -31,6 +32,7 @@ class ArrayOps final : public Layer {
     const Output attended = Attended(ctx, inputs[0]);
     std::vector<Output> results = Parts(ctx, attended);
     for (const Output& chosen : Chosen(ctx, attended)) results.push_back(chosen);
+    for (const Output& resized : Resized(attended)) results.push_back(resized);
     for (Output& result : results)
       result = ops::Reshape(result, {-1, result.shape().Sub(1, result.shape().rank()).num_elements()});
     return {ops::Concat(results, -1)};
@@ -87,6 +89,18 @@ class ArrayOps final : public Layer {
     const Output place = ops::ExpandDims(ops::Cast(ops::Greater(sums, zero), DType::kInt32), -1);
     return {by_row, ops::Cast(flags, last.dtype()), ops::Gather(x, place, 1, 1),
             ops::ClipByValue(last, ops::ScalarLike(last, -0.3), ops::ScalarLike(last, 0.3))};
+  }
+
+  // The result as images [4, 3, 2], in other sizes. Layers of Keras do not have these places of pixels.
+  static std::vector<Output> Resized(const Output& x) {
+    const Output images = ops::Reshape(x, {-1, 4, 3, 2});
+    std::vector<Output> results;
+    for (const ops::ResizeOptions& options : {ops::ResizeOptions{}, ops::ResizeOptions{.align_corners = true}}) {
+      results.push_back(ops::ResizeBilinear(images, {7, 2}, options));
+      results.push_back(ops::ResizeNearestNeighbor(images, {7, 2}, options));
+      results.push_back(ops::ResizeNearestNeighbor(images, {3, 8}, options));
+    }
+    return results;
   }
 };
 
