@@ -178,11 +178,14 @@ std::vector<Shape> ProjectiveShape(ShapeContext& c) {
   return {ImagesOfSize(c, 2, "output_shape")};
 }
 
-}  // namespace
+std::vector<Shape> ProjectiveGradShape(ShapeContext& c) {
+  const Shape grads = c.WithRank(0, 4);
+  ops::CheckResizedImages(grads);
+  ops::CheckTransforms(grads, c.WithRank(1, 2));
+  return {ImagesOfSize(c, 2, "size")};
+}
 
-void RegisterImageOps(OpRegistry& registry) {
-  RegisterBilinear(registry);
-  RegisterNearest(registry);
+void RegisterProjective(OpRegistry& registry) {
   registry.Register(OpDef("ImageProjectiveTransformV3")
                         .Input("images: dtype")
                         .Input("transforms: float32")
@@ -193,9 +196,38 @@ void RegisterImageOps(OpRegistry& registry) {
                         .Attr("interpolation: {'NEAREST', 'BILINEAR'}")
                         .Attr("fill_mode: {'CONSTANT', 'REFLECT', 'WRAP', 'NEAREST'} = 'CONSTANT'")
                         .ShapeRule(ProjectiveShape)
-                        .NotDifferentiable("TensorFlow moves gradients back by the inverse transform, which is not the "
-                                           "derivative; images are transformed before weights are used")
+                        .Gradient([](GradientContext& c) {
+                          if (!IsFloating(c.input(0).dtype())) return;
+                          const std::vector<ops::Operand> inputs = {c.grad(), c.input(1), SizeOf(c.input(0))};
+                          c.SetInput(0, ops::Op("ImageProjectiveTransformV3Grad", inputs)
+                                            .Attr("interpolation", c.attr<std::string>("interpolation"))
+                                            .Attr("fill_mode", c.attr<std::string>("fill_mode"))
+                                            .Finish1());
+                        })
                         .Doc("Images whose pixels are taken from the places that a projective transform says."));
+  registry.Register(OpDef("ImageProjectiveTransformV3Grad")
+                        .Input("grads: dtype")
+                        .Input("transforms: float32")
+                        .HostInput("size: int32")
+                        .Output("output: dtype")
+                        .Attr("dtype: {float32, float64, bfloat16}")
+                        .Attr("interpolation: {'NEAREST', 'BILINEAR'}")
+                        .Attr("fill_mode: {'CONSTANT', 'REFLECT', 'WRAP', 'NEAREST'} = 'CONSTANT'")
+                        .ShapeRule(ProjectiveGradShape)
+                        .Gradient([](GradientContext& c) {
+                          c.SetInput(0, ops::ImageProjectiveTransformV3(
+                                            c.grad(), c.input(1), SizeOf(c.input(0)), 0.0f,
+                                            {c.attr<std::string>("interpolation"), c.attr<std::string>("fill_mode")}));
+                        })
+                        .Doc("Gradient of ImageProjectiveTransformV3 by images of the rows and columns `size`."));
+}
+
+}  // namespace
+
+void RegisterImageOps(OpRegistry& registry) {
+  RegisterBilinear(registry);
+  RegisterNearest(registry);
+  RegisterProjective(registry);
 }
 
 }  // namespace cohort

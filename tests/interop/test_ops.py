@@ -21,6 +21,7 @@ OTHER_VALUES = {
 }
 OTHER_GRADIENTS = {
     "PadV2": "it has none for constant_values, although the output depends on them",
+    "ImageProjectiveTransformV3": "it moves gradients by the inverse transform, which is not the derivative",
     "ResizeBilinearGrad": "it marks the op as not differentiable",
 }
 NO_GRADIENTS = {

@@ -112,13 +112,24 @@ void AddProjectiveCases(std::vector<OpCase>& cases) {
       return Outputs{ops::ImageProjectiveTransformV3(in[0], in[1], size, 0.5f, options)};
     };
   };
+  const auto gradient = [](const ops::ProjectiveTransformOptions& options, const ops::IntList& size) {
+    return [options, size](Graph& graph, const Outputs& in) {
+      return Outputs{graph.Op("ImageProjectiveTransformV3Grad")
+                         .Input(in[0])
+                         .Input(in[1])
+                         .Input(size.In(graph))
+                         .Attr("interpolation", options.interpolation)
+                         .Attr("fill_mode", options.fill_mode)
+                         .Finish1()};
+    };
+  };
   const std::string op = "ImageProjectiveTransformV3";
   for (const char* interpolation : {"NEAREST", "BILINEAR"}) {
     for (const char* fill_mode : {"CONSTANT", "REFLECT", "WRAP", "NEAREST"}) {
-      cases.push_back({op,
-                       std::string(interpolation) + "_" + fill_mode,
-                       {Images({3, 5, 6, 2}), three},
-                       transform({interpolation, fill_mode}, {5, 6})});
+      const std::string label = std::string(interpolation) + "_" + fill_mode;
+      const ops::ProjectiveTransformOptions options = {interpolation, fill_mode};
+      cases.push_back(Checked({op, label, {Images({3, 5, 6, 2}), three}, transform(options, {4, 7}), {0}}));
+      cases.push_back(Checked({op + "Grad", label, {Images({3, 4, 7, 2}), three}, gradient(options, {5, 6}), {0}}));
     }
   }
   const Tensor one = Tensor::Vector<float>({1.2f, 0.1f, -1.6f, -0.2f, 0.8f, 0.7f, 0, 0}).Reshaped(Shape{1, 8});
@@ -126,6 +137,13 @@ void AddProjectiveCases(std::vector<OpCase>& cases) {
   cases.push_back({op, "uint8", {Images({2, 3, 4, 3}, DType::kUint8), one}, transform({.fill_mode = "WRAP"}, {3, 4})});
   cases.push_back({op, "bfloat16", {Images({2, 3, 4, 3}, DType::kBfloat16), one}, transform({}, {3, 4})});
   cases.push_back({op, "float64", {Images({2, 3, 4, 3}, DType::kFloat64), one}, transform({}, {3, 4})});
+  for (const DType dtype : {DType::kBfloat16, DType::kFloat64}) {
+    cases.push_back({op + "Grad",
+                     dtype == DType::kFloat64 ? "float64" : "bfloat16",
+                     {Images({2, 3, 4, 3}, dtype), one},
+                     gradient({.fill_mode = "REFLECT"}, {3, 4})});
+  }
+  cases.push_back({op + "Grad", "no_images", {Images({0, 3, 4, 3}), one}, gradient({}, {3, 4})});
   cases.push_back({op, "one_pixel", {Images({1, 1, 1, 2}), one}, transform({.fill_mode = "REFLECT"}, {2, 2})});
   cases.push_back({op, "no_images", {Images({0, 3, 4, 3}), one}, transform({}, {3, 4})});
   const Tensor zero_k = Tensor::Vector<float>({1, 0, 0, 0, 1, 0, -0.5f, 0}).Reshaped(Shape{1, 8});
@@ -137,6 +155,8 @@ void AddProjectiveCases(std::vector<OpCase>& cases) {
 void AddImageCases(std::vector<OpCase>& cases) {
   AddResizeCases(cases);
   AddProjectiveCases(cases);
+  // TensorFlow has no such op.
+  for (OpCase& op_case : cases) op_case.compare_values &= op_case.op != "ImageProjectiveTransformV3Grad";
 }
 
 }  // namespace cohort::testing

@@ -99,8 +99,6 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
       "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator "
       "ChiefRecord ChiefRecordHold ChiefRecordRead StepClock StepClockJoin StepClockTakeStaleness StepClockTick "
-      // TensorFlow gives it another gradient than the derivative; images are moved before weights are used.
-      "ImageProjectiveTransformV3 "
       // The op stops the gradient on purpose.
       "StopGradient "
       // The ops belong to groups: a gradient would belong to the whole group, and not to the graph of one member.

@@ -324,6 +324,11 @@ PlaceFunction PlaceFunctionOf(const std::string& fill_mode) {
   return UnchangedPlace;
 }
 
+// Places above it, and NaN, have no distances to pixels.
+constexpr float kMostPlace = 1 << 23;
+
+bool Inside(float at, int64_t size) { return at >= 0 && at < static_cast<float>(size); }
+
 // One image, whose pixels outside are the fill value.
 template <typename T>
 struct FilledImage {
@@ -332,9 +337,7 @@ struct FilledImage {
   T fill;
 
   T At(float row, float column, int64_t channel) const {
-    const bool inside =
-        row >= 0 && row < static_cast<float>(rows) && column >= 0 && column < static_cast<float>(columns);
-    if (!inside) return fill;
+    if (!Inside(row, rows) || !Inside(column, columns)) return fill;
     return pixels[(static_cast<int64_t>(row) * columns + static_cast<int64_t>(column)) * channels + channel];
   }
   T Nearest(float row, float column, int64_t channel) const { return At(std::round(row), std::round(column), channel); }
@@ -346,29 +349,94 @@ struct FilledImage {
     };
     return FromFloat<T>((bottom - row) * between(top) + (row - top) * between(bottom));
   }
-
-  // Places above it, and NaN, have no distances to pixels.
-  static constexpr float kMostPlace = 1 << 23;
 };
 
-class ProjectiveTransformKernel final : public OpKernel {
- public:
-  explicit ProjectiveTransformKernel(const KernelConstruction& c)
+// Adds the gradients of pixels to those of one image.
+template <typename W>
+struct ImageSums {
+  W* sums;
+  int64_t rows, columns, channels;
+
+  template <typename T>
+  void Nearest(float row, float column, const T* grad) const {
+    Add(std::round(row), std::round(column), 1, grad);
+  }
+  template <typename T>
+  void Bilinear(float row, float column, const T* grad) const {
+    if (!(std::abs(row) < kMostPlace && std::abs(column) < kMostPlace)) return;
+    const float top = std::floor(row), left = std::floor(column), bottom = top + 1, right = left + 1;
+    Add(top, left, (bottom - row) * (right - column), grad);
+    Add(top, right, (bottom - row) * (column - left), grad);
+    Add(bottom, left, (row - top) * (right - column), grad);
+    Add(bottom, right, (row - top) * (column - left), grad);
+  }
+
+ private:
+  template <typename T>
+  void Add(float row, float column, float weight, const T* grad) const {
+    if (!Inside(row, rows) || !Inside(column, columns)) return;
+    W* sum = sums + (static_cast<int64_t>(row) * columns + static_cast<int64_t>(column)) * channels;
+    for (int64_t c = 0; c < channels; ++c) sum[c] += static_cast<W>(weight) * static_cast<W>(grad[c]);
+  }
+};
+
+class ProjectiveBase : public OpKernel {
+ protected:
+  explicit ProjectiveBase(const KernelConstruction& c)
       : dtype_(c.attr<DType>("dtype")),
         nearest_(c.attr<std::string>("interpolation") == "NEAREST"),
         place_(PlaceFunctionOf(c.attr<std::string>("fill_mode"))) {}
 
+  // Allocates images of the size that input `size` says, from the images and transforms at inputs 0 and 1.
+  static Tensor& AllocateImages(KernelContext& ctx, int size, const char* what) {
+    const Shape& images = ctx.input(0).shape();
+    ops::CheckResizedImages(images);
+    ops::CheckTransforms(images, ctx.input(1).shape());
+    const std::vector<int64_t> known = ops::IntegerValues(ctx.input(size));
+    ops::CheckImageSize(known, what);
+    return ctx.AllocateOutput(0, Shape{images.dim(0), known[0], known[1], images.dim(3)});
+  }
+  // Returns the transform of an image.
+  static const float* TransformOf(const KernelContext& ctx, int64_t image) {
+    const Tensor& transforms = ctx.input(1);
+    return transforms.data<float>() + (transforms.shape().dim(0) == 1 ? 0 : image * 8);
+  }
+
+  // Calls at(row, column, i) with the place in `from`, which has rows and columns, of each pixel i of a row of the
+  // result, or skip(i) for a pixel without a place.
+  template <typename Image, typename At, typename Skip>
+  void ForRow(const float* t, const Image& from, int64_t y, int64_t columns, const At& at, const Skip& skip) const {
+    const auto fy = static_cast<float>(y);
+    for (int64_t i = 0; i < columns; ++i) {
+      const auto x = static_cast<float>(i);
+      const float k = t[6] * x + t[7] * fy + 1;
+      if (k == 0) {
+        skip(i);
+        continue;
+      }
+      const float column = place_((t[0] * x + t[1] * fy + t[2]) / k, from.columns);
+      at(place_((t[3] * x + t[4] * fy + t[5]) / k, from.rows), column, i);
+    }
+  }
+
+  DType dtype() const { return dtype_; }
+  bool nearest() const { return nearest_; }
+
+ private:
+  const DType dtype_;
+  const bool nearest_;
+  const PlaceFunction place_;
+};
+
+class ProjectiveTransformKernel final : public ProjectiveBase {
+ public:
+  explicit ProjectiveTransformKernel(const KernelConstruction& c) : ProjectiveBase(c) {}
+
   void Compute(KernelContext& ctx) override {
-    const Tensor& images = ctx.input(0);
-    const Shape& shape = images.shape();
-    ops::CheckResizedImages(shape);
-    ops::CheckTransforms(shape, ctx.input(1).shape());
-    const std::vector<int64_t> size = ops::IntegerValues(ctx.input(2));
-    ops::CheckImageSize(size, "output_shape");
-    Tensor& output = ctx.AllocateOutput(0, Shape{shape.dim(0), size[0], size[1], shape.dim(3)});
+    Tensor& output = AllocateImages(ctx, 2, "output_shape");
     if (output.num_elements() == 0) return;
-    if (dtype_ == DType::kUint8) return Transform<uint8_t>(ctx, output);
-    cpu::ForFloating(dtype_, "ImageProjectiveTransformV3", [&]<typename T>(T) { Transform<T>(ctx, output); });
+    if (dtype() == DType::kUint8) return Transform<uint8_t>(ctx, output);
+    cpu::ForFloating(dtype(), "ImageProjectiveTransformV3", [&]<typename T>(T) { Transform<T>(ctx, output); });
   }
 
  private:
@@ -376,44 +444,73 @@ class ProjectiveTransformKernel final : public OpKernel {
   void Transform(KernelContext& ctx, Tensor& output) const {
     const Sizes s(ctx.input(0).shape(), output.shape());
     const T* images = ctx.input(0).data<T>();
-    const float* transforms = ctx.input(1).data<float>();
-    const int64_t step = ctx.input(1).shape().dim(0) == 1 ? 0 : 8;
     const T fill = FromFloat<T>(*ctx.input(3).data<float>());
     T* out = output.data<T>();
+    const auto make_row = [&](int64_t r) {
+      const int64_t image = r / s.rows;
+      const FilledImage<T> from = {images + image * s.in_rows * s.in_columns * s.channels, s.in_rows, s.in_columns,
+                                   s.channels, fill};
+      T* to = out + r * s.columns * s.channels;
+      ForRow(
+          TransformOf(ctx, image), from, r % s.rows, s.columns,
+          [&](float row, float column, int64_t i) {
+            for (int64_t c = 0; c < s.channels; ++c) {
+              to[i * s.channels + c] = nearest() ? from.Nearest(row, column, c) : from.Bilinear(row, column, c);
+            }
+          },
+          [&](int64_t i) { std::fill(to + i * s.channels, to + (i + 1) * s.channels, fill); });
+    };
     cpu::ForBlocks(
         s.batch * s.rows, ctx.num_threads(),
         [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) {
-            const int64_t image = r / s.rows;
-            const FilledImage<T> from = {images + image * s.in_rows * s.in_columns * s.channels, s.in_rows,
-                                         s.in_columns, s.channels, fill};
-            TransformRow(from, transforms + image * step, static_cast<float>(r % s.rows), s.columns,
-                         out + r * s.columns * s.channels);
-          }
+          for (int64_t r = begin; r < end; ++r) make_row(r);
         },
         s.columns * s.channels * 16);
   }
+};
 
-  template <typename T>
-  void TransformRow(const FilledImage<T>& from, const float* t, float y, int64_t columns, T* out) const {
-    for (int64_t i = 0; i < columns; ++i, out += from.channels) {
-      const auto x = static_cast<float>(i);
-      const float k = t[6] * x + t[7] * y + 1;
-      if (k == 0) {
-        std::fill(out, out + from.channels, from.fill);
-        continue;
-      }
-      const float column = place_((t[0] * x + t[1] * y + t[2]) / k, from.columns);
-      const float row = place_((t[3] * x + t[4] * y + t[5]) / k, from.rows);
-      for (int64_t c = 0; c < from.channels; ++c) {
-        out[c] = nearest_ ? from.Nearest(row, column, c) : from.Bilinear(row, column, c);
-      }
-    }
+// Threads share the images: within one, the order of the pixels is that of their sums.
+class ProjectiveTransformGradKernel final : public ProjectiveBase {
+ public:
+  explicit ProjectiveTransformGradKernel(const KernelConstruction& c) : ProjectiveBase(c) {}
+
+  void Compute(KernelContext& ctx) override {
+    Tensor& output = AllocateImages(ctx, 2, "size");
+    if (output.num_elements() == 0) return;
+    cpu::ForFloating(dtype(), "ImageProjectiveTransformV3Grad", [&]<typename T>(T) { Share<T>(ctx, output); });
   }
 
-  const DType dtype_;
-  const bool nearest_;
-  const PlaceFunction place_;
+ private:
+  template <typename T>
+  void Share(KernelContext& ctx, Tensor& output) const {
+    using W = Wide<T>;
+    const Sizes s(output.shape(), ctx.input(0).shape());
+    Tensor sums = std::is_same_v<T, W> ? output : ctx.AllocateTemp(kDTypeOf<W>, output.shape());
+    const int64_t pixels = s.in_rows * s.in_columns * s.channels;
+    const auto make_image = [&](int64_t image) {
+      const ImageSums<W> to = {static_cast<W*>(sums.raw_data()) + image * pixels, s.in_rows, s.in_columns, s.channels};
+      std::fill(to.sums, to.sums + pixels, W(0));
+      for (int64_t y = 0; y < s.rows; ++y) {
+        const T* grad = ctx.input(0).data<T>() + (image * s.rows + y) * s.columns * s.channels;
+        ForRow(
+            TransformOf(ctx, image), to, y, s.columns,
+            [&](float row, float column, int64_t i) {
+              nearest() ? to.Nearest(row, column, grad + i * s.channels)
+                        : to.Bilinear(row, column, grad + i * s.channels);
+            },
+            [](int64_t) {});
+      }
+      if constexpr (std::is_same_v<T, W>) return;
+      T* out = output.data<T>() + image * pixels;
+      for (int64_t i = 0; i < pixels; ++i) out[i] = static_cast<T>(to.sums[i]);
+    };
+    cpu::ForBlocks(
+        s.batch, ctx.num_threads(),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t image = begin; image < end; ++image) make_image(image);
+        },
+        pixels + s.rows * s.columns * s.channels * 16);
+  }
 };
 
 }  // namespace
@@ -424,6 +521,7 @@ void RegisterImageKernels(KernelRegistry& registry) {
   registry.Register<ResizeNearestKernel>("ResizeNearestNeighbor", "CPU");
   registry.Register<ResizeNearestGradKernel>("ResizeNearestNeighborGrad", "CPU");
   registry.Register<ProjectiveTransformKernel>("ImageProjectiveTransformV3", "CPU");
+  registry.Register<ProjectiveTransformGradKernel>("ImageProjectiveTransformV3Grad", "CPU");
 }
 
 }  // namespace cohort

@@ -123,8 +123,12 @@ TEST(ImageTest, ThreadsDoNotChangeBits) {
     const Output nearest = ops::ResizeNearestNeighbor(x, {41, 90});
     const Output moved =
         ops::ImageProjectiveTransformV3(x, ops::Const(graph, transforms), {70, 60}, 0.0f, {.fill_mode = "REFLECT"});
-    const std::vector<Output> fetches = {linear, nearest, moved, Gradients({linear}, {x})[0].values,
-                                         Gradients({nearest}, {x})[0].values};
+    const std::vector<Output> fetches = {linear,
+                                         nearest,
+                                         moved,
+                                         Gradients({linear}, {x})[0].values,
+                                         Gradients({nearest}, {x})[0].values,
+                                         Gradients({moved}, {x})[0].values};
     std::vector<Pixels> values;
     for (const Tensor& value : Interpreter(threads).Run(fetches)) values.push_back(value.ToVector<float>());
     return values;

@@ -39,6 +39,8 @@ constexpr OpOnHost kOnHost[] = {
     {"DynamicStitch", kCpuKernel, "the shape of its output depends on the data"},
     {"EncodeJpeg", kCpuKernel, kImageFile},
     {"EncodePng", kCpuKernel, kImageFile},
+    {"ImageProjectiveTransformV3Grad", kCpuKernel,
+     "only the transforms say which pixels add to one; images are mostly transformed before there are weights"},
     {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
     {"LowerBound", kCpuKernel, kCategory},
     {"ReadFile", kCpuKernel, kFile},

@@ -93,8 +93,9 @@ struct COHORT_EXPORT RandomTransformOptions {
   std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 // The next three transform images in training (ops::ImageProjectiveTransformV3). One number b as a factor means {-b,
-// b}. No gradient flows back through them, so layers with weights stand behind them. Throw InvalidArgumentError for
-// other factors, fill modes and interpolations.
+// b}. If layers with weights stand before them, their gradients are the derivatives. (Keras's are about the same:
+// TensorFlow moves gradients back by the inverse transform.) Throw InvalidArgumentError for other factors, fill modes
+// and interpolations.
 //
 // Shifts images: by a part of their height downwards, and by a part of their width to the right. The parts are drawn
 // from the factors, which lie in [-1, 1].
