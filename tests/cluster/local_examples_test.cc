@@ -36,6 +36,25 @@ TEST(LocalExamplesTest, ALayerOfOnesOwnTellsTwoSpiralsApart) {
   EXPECT_GE(NumberBehind(program.out(), "test accuracy: "), 0.9) << program.out();
 }
 
+TEST(LocalExamplesTest, AFolderOfImagesTrainsAClassifier) {
+  const TempFolder folder;
+  const std::string images = folder / "images", model = "--model=" + folder / "images.keras";
+  LaunchedProgram make({IMAGE_CLASSIFIER_PROGRAM, "--make_images=" + images, "--num_images=800"});
+  ASSERT_EQ(make.Wait(), 0) << make.err();
+  const std::vector<std::string> common = {IMAGE_CLASSIFIER_PROGRAM, "--data_dir=" + images, "--image_size=28", model};
+  std::vector<std::string> train = common, classify = common;
+  train.push_back("--epochs=4");
+  LaunchedProgram training(train);
+  ASSERT_EQ(training.Wait(), 0) << training.err();
+  EXPECT_THAT(training.out(), HasSubstr("10 classes, 640 images to train and 160 to validate\n"));
+  EXPECT_GE(NumberBehind(training.out(), "validation accuracy: "), 0.4) << training.out();
+  const std::string file = std::filesystem::directory_iterator(images + "/class_3")->path();
+  classify.push_back("--classify=" + file);
+  LaunchedProgram classifying(classify);
+  ASSERT_EQ(classifying.Wait(), 0) << classifying.err();
+  EXPECT_THAT(classifying.out(), AllOf(HasSubstr(file + ": class_"), HasSubstr(" %)\n")));
+}
+
 TEST(LocalExamplesTest, APredictorServesSeveralThreads) {
   const TempFolder folder;
   const std::string path = folder / "model.keras";
