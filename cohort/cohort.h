@@ -100,6 +100,7 @@
 #include "cohort/train/hooks/profiler_hook.h"
 #include "cohort/train/learning_rate.h"
 #include "cohort/train/monitored_session.h"
+#include "cohort/train/moving_averages.h"
 #include "cohort/train/optimizer.h"
 #include "cohort/train/queue_runner.h"
 #include "cohort/train/session_run_hook.h"

@@ -26,30 +26,23 @@ double SecondsSince1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::vector<VariableInfo*> VariablesOf(const Graph& graph, const SaverOptions& options) {
-  std::vector<VariableInfo*> variables;
-  for (const ops::Variable& variable : options.var_list) {
-    if (!variable.valid() || &variable.graph() != &graph) {
-      throw InvalidArgumentError(
-          "[saver] expected variables of the graph in var_list; got one of none or of another graph");
-    }
-    variables.push_back(variable.info());
+void ExpectIn(const Graph& graph, const ops::Variable& variable) {
+  if (variable.valid() && &variable.graph() == &graph) return;
+  throw InvalidArgumentError(
+      "[saver] expected variables of the graph in var_list; got one of none or of another graph");
+}
+
+// Returns the variable as checkpoints have it under the name `name`.
+VariableInfo Renamed(const VariableInfo& variable, const std::string& name) {
+  VariableInfo renamed = variable;
+  renamed.name = name;
+  if (!renamed.rows_of) return renamed;
+  if (!name.starts_with(variable.name)) {
+    throw InvalidArgumentError(StrCat("[saver] expected a name that begins with '", variable.name,
+                                      "' for this part of '", renamed.rows_of->name, "'; got '", name, "'"));
   }
-  if (variables.empty()) {
-    for (VariableInfo* variable : graph.variables()) {
-      if (!variable->local) variables.push_back(variable);
-    }
-  }
-  if (variables.empty())
-    throw InvalidArgumentError("[saver] expected at least one variable; the graph has none to save");
-  std::sort(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name < b->name; });
-  const auto twice =
-      std::adjacent_find(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name == b->name; });
-  if (twice != variables.end()) {
-    throw InvalidArgumentError(
-        StrCat("[saver] expected variables of different names; got '", (*twice)->name, "' twice"));
-  }
-  return variables;
+  renamed.rows_of->name += name.substr(variable.name.size());
+  return renamed;
 }
 
 // Checks every byte of the checkpoint `prefix`.
@@ -83,9 +76,39 @@ double ModifiedAt(const std::string& path) {
 
 }  // namespace
 
+std::vector<VariableInfo*> Saver::VariablesOf(const Graph& graph) {
+  if (!options_.names.empty() && !options_.var_list.empty()) {
+    throw InvalidArgumentError("[saver] expected either var_list or names; got both");
+  }
+  std::vector<VariableInfo*> variables;
+  for (const ops::Variable& variable : options_.var_list) {
+    ExpectIn(graph, variable);
+    variables.push_back(variable.info());
+  }
+  for (const auto& [name, variable] : options_.names) {
+    ExpectIn(graph, variable);
+    variables.push_back(&renamed_.emplace_back(Renamed(*variable.info(), name)));
+  }
+  if (variables.empty()) {
+    for (VariableInfo* variable : graph.variables()) {
+      if (!variable->local) variables.push_back(variable);
+    }
+  }
+  if (variables.empty())
+    throw InvalidArgumentError("[saver] expected at least one variable; the graph has none to save");
+  std::sort(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name < b->name; });
+  const auto twice =
+      std::adjacent_find(variables.begin(), variables.end(), [](auto* a, auto* b) { return a->name == b->name; });
+  if (twice != variables.end()) {
+    throw InvalidArgumentError(
+        StrCat("[saver] expected variables of different names; got '", (*twice)->name, "' twice"));
+  }
+  return variables;
+}
+
 Saver::Saver(Graph& graph, const SaverOptions& options)
     : options_(options),
-      variables_(VariablesOf(graph, options)),
+      variables_(VariablesOf(graph)),
       rotation_(options.max_to_keep, options.keep_checkpoint_every_n_hours, SecondsSince1970()) {
   const NameScope scope(graph, options.name);
   snapshots_ = std::make_unique<VariableSnapshots>(graph, variables_);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +24,12 @@ class BundleReader;
 class VariableSnapshots;
 
 struct COHORT_EXPORT SaverOptions {
-  std::vector<ops::Variable> var_list;           // empty: all variables of the graph that are not local
+  std::vector<ops::Variable> var_list;  // empty: all variables of the graph that are not local
+  // Variables under other names in the checkpoint than their own, such as the result of
+  // ExponentialMovingAverage::variables_to_restore. If it is not empty, these are the variables, and var_list must be
+  // empty. If a variable is some rows of a variable "w", as "w/part_0", its name must begin with its own name; the
+  // checkpoint has the whole with "w" in its place.
+  std::map<std::string, ops::Variable> names;
   int max_to_keep = 5;                           // 0: keep all; the state file then lists only the last one
   double keep_checkpoint_every_n_hours = 10000;  // one checkpoint in this many hours is never deleted
   // If true, each task writes the values that it holds into a folder that all tasks must share. If false, the process
@@ -39,8 +46,8 @@ struct COHORT_EXPORT SaverOptions {
 class COHORT_EXPORT Saver {
  public:
   // Adds the nodes that it needs to the graph. Requires: the variables are made, and the graph is not finalized. Throws
-  // InvalidArgumentError if there is no variable, if two have the same name, if one belongs to another graph, or if
-  // max_to_keep or keep_checkpoint_every_n_hours is negative.
+  // InvalidArgumentError if there is no variable, if two have the same name, if one belongs to another graph, if both
+  // var_list and names are given, or if max_to_keep or keep_checkpoint_every_n_hours is negative.
   explicit Saver(Graph& graph, const SaverOptions& options = {});
   ~Saver();
   Saver(const Saver&) = delete;
@@ -77,7 +84,7 @@ class COHORT_EXPORT Saver {
   void RecoverLastCheckpoints(const std::string& dir) COHORT_EXCLUDES(mu_);
   // Returns the prefixes of the kept checkpoints, oldest first.
   std::vector<std::string> last_checkpoints() const COHORT_EXCLUDES(mu_);
-  // Returns the variables, sorted by name.
+  // Returns the variables, sorted by name. Those of SaverOptions::names are copies that have the other names.
   const std::vector<VariableInfo*>& variables() const { return variables_; }
 
  private:
@@ -90,7 +97,11 @@ class COHORT_EXPORT Saver {
   // Assigns the variables named in `only`, or all if it is empty.
   void Assign(Session& session, const BundleReader& reader, const std::vector<std::string>& only = {}) const;
 
+  // Returns the variables of the options, or copies of them in renamed_.
+  std::vector<VariableInfo*> VariablesOf(const Graph& graph);
+
   const SaverOptions options_;
+  std::list<VariableInfo> renamed_;  // of options_.names
   std::vector<VariableInfo*> variables_;
   std::unique_ptr<VariableSnapshots> snapshots_;
   std::vector<Assignment> assignments_;  // one for each variable

@@ -23,6 +23,10 @@ SyncReplicasOptimizer::SyncReplicasOptimizer(Optimizer& optimizer, const SyncRep
     : optimizer_(optimizer),
       options_(options),
       total_num_replicas_(options.total_num_replicas.value_or(options.replicas_to_aggregate)) {
+  if (options_.variable_averages == nullptr && !options_.variables_to_average.empty()) {
+    throw InvalidArgumentError(
+        "[train/sync replicas] expected variables_to_average only together with variable_averages; got no averages");
+  }
   if (options_.staleness != 0) {
     if (options_.staleness < kUnlimitedStaleness || options_.replicas_to_aggregate != 1 ||
         options_.total_num_replicas) {
@@ -143,7 +147,7 @@ Node* SyncReplicasOptimizer::ApplyMeans(const std::vector<GradientAndVariable>& 
       means.push_back({pair.gradient.exists() ? Accumulate(pair, local_step, &applied) : pair.gradient, pair.variable});
     }
   }
-  Node* update = optimizer_.ApplyGradients(means, global_step);
+  Node* update = UpdateAverages(optimizer_.ApplyGradients(means, global_step));
   parts_->num_stale = parts_->accumulators.front()->NumStale();
   {
     const ColocateWith beside(graph, *global_step.handle().node);
@@ -165,11 +169,19 @@ Node* SyncReplicasOptimizer::ApplyMeans(const std::vector<GradientAndVariable>& 
   return parts_->local_step.Assign(token, options_.name);
 }
 
+Node* SyncReplicasOptimizer::UpdateAverages(Node* update) const {
+  if (options_.variable_averages == nullptr) return update;
+  Graph& graph = update->graph();
+  const ControlDependencies after(graph, {update});
+  const std::vector<ops::Variable>& variables = options_.variables_to_average;
+  return variables.empty() ? options_.variable_averages->Apply(graph) : options_.variable_averages->Apply(variables);
+}
+
 // The local step is the global step of the variables with which the next gradient will be computed, or an earlier one.
 Node* SyncReplicasOptimizer::ApplyOnArrival(const std::vector<GradientAndVariable>& gradients) {
   const ops::Variable& global_step = parts_->global_step;
   Graph& graph = global_step.graph();
-  Node* update = optimizer_.ApplyGradients(gradients, global_step);
+  Node* update = UpdateAverages(optimizer_.ApplyGradients(gradients, global_step));
   Node* tick = nullptr;
   {
     const ColocateWith beside(graph, *global_step.handle().node);

@@ -23,6 +23,7 @@
 #include "cohort/core/export.h"
 #include "cohort/ops/accumulators.h"
 #include "cohort/ops/queues.h"
+#include "cohort/train/moving_averages.h"
 #include "cohort/train/optimizer.h"
 #include "cohort/train/session_run_hook.h"
 
@@ -43,6 +44,11 @@ struct COHORT_EXPORT SyncReplicasOptions {
   // kUnlimitedStaleness: no worker waits (asynchronous training). Then the numbers of replicas must have their
   // defaults, and the global step counts the steps of all workers.
   int staleness = 0;
+  // If not null, each update of the variables is followed by one of these averages, on the parameter servers. The token
+  // of a worker comes after both. Not owned; it must outlive ApplyGradients. `variables_to_average` are the averaged
+  // variables; empty: all trainable ones of the graph.
+  ExponentialMovingAverage* variable_averages = nullptr;
+  std::vector<ops::Variable> variables_to_average = {};
   std::string name = "sync_replicas";
 };
 
@@ -50,7 +56,8 @@ struct COHORT_EXPORT SyncReplicasOptions {
 // program owns it, and the optimizer that it contains must outlive it. Only one thread at a time may use it.
 class COHORT_EXPORT SyncReplicasOptimizer {
  public:
-  // Throws InvalidArgumentError for numbers of replicas less than 1.
+  // Throws InvalidArgumentError for numbers of replicas less than 1, and for variables_to_average without
+  // variable_averages.
   SyncReplicasOptimizer(Optimizer& optimizer, const SyncReplicasOptions& options);
 
   // Returns what Optimizer::ComputeGradients returns.
@@ -94,6 +101,8 @@ class COHORT_EXPORT SyncReplicasOptimizer {
  private:
   Node* ApplyMeans(const std::vector<GradientAndVariable>& gradients);
   Node* ApplyOnArrival(const std::vector<GradientAndVariable>& gradients);
+  // Adds the update of the averages after `update`. Returns the last node, which is `update` if there are none.
+  Node* UpdateAverages(Node* update) const;
   Output ReadLocalStep(const std::vector<GradientAndVariable>& gradients) const;
   // Returns the accumulated mean of a gradient, and adds the node that accumulates it to `applied`.
   Gradient Accumulate(const GradientAndVariable& pair, Output local_step, std::vector<Node*>* applied);
