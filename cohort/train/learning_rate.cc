@@ -69,6 +69,29 @@ Output CosineDecay(double rate, Output global_step, double decay_steps, double a
   return ops::Mul(Number(step, rate), factor);
 }
 
+Output CosineDecayRestarts(double rate, Output global_step, double first_decay_steps, double t_mul, double m_mul,
+                           double alpha) {
+  if (!(t_mul >= 1.0)) {
+    throw InvalidArgumentError(StrCat("[train/learning_rate] expected t_mul of at least 1; got ", t_mul));
+  }
+  const NameScope scope(global_step.graph(), "SGDRDecay");
+  const Output periods = Periods(global_step, first_decay_steps, /*staircase=*/false);
+  const auto number = [&](double value) { return Number(periods, value); };
+  Output restarts, done;
+  if (t_mul == 1.0) {
+    restarts = ops::Floor(periods);
+    done = periods - restarts;
+  } else {
+    const Output base = number(t_mul), one = number(1.0);
+    restarts = ops::Floor(ops::Div(ops::Log(one + periods * number(t_mul - 1.0)), ops::Log(base)));
+    const Output length = ops::Pow(base, restarts);  // of the running decay, and the sum of those before it
+    const Output before = ops::Div(one - length, number(1.0 - t_mul));
+    done = ops::Div(periods - before, length);
+  }
+  const Output cosine = number(0.5) * ops::Pow(number(m_mul), restarts) * (number(1.0) + ops::Cos(number(kPi) * done));
+  return number(rate) * (number(1.0 - alpha) * cosine + number(alpha));
+}
+
 Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,
                          const std::vector<double>& values) {
   if (values.size() != boundaries.size() + 1) {

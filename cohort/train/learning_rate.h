@@ -24,6 +24,11 @@ COHORT_EXPORT Output PolynomialDecay(double rate, Output global_step, double dec
                                      double power = 1.0, bool cycle = false);
 // rate * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha), with `step` limited to decay_steps.
 COHORT_EXPORT Output CosineDecay(double rate, Output global_step, double decay_steps, double alpha = 0.0);
+// A CosineDecay that restarts: the first one lasts first_decay_steps, each further one t_mul times as long as the one
+// before, and begins with m_mul times its rate. With c, the part of the running decay that is done, and i, the number
+// of restarts so far: rate * ((1 - alpha) * m_mul^i * (1 + cos(pi * c)) / 2 + alpha). `t_mul` must be at least 1.
+COHORT_EXPORT Output CosineDecayRestarts(double rate, Output global_step, double first_decay_steps, double t_mul = 2.0,
+                                         double m_mul = 1.0, double alpha = 0.0);
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last value.
 // `values` must have one more element than `boundaries`.
 COHORT_EXPORT Output PiecewiseConstant(Output global_step, const std::vector<int64_t>& boundaries,

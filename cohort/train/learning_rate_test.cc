@@ -69,6 +69,24 @@ TEST_F(LearningRateTest, CosineDecay) {
         });
 }
 
+TEST_F(LearningRateTest, CosineDecayRestarts) {
+  constexpr double kHalfTurn = 3.14159265358979;
+  Check([](Output s) { return CosineDecayRestarts(0.1, s, 6, 1.0, 0.5, 0.2); },
+        [](double s) {
+          const double restarts = std::floor(s / 6);
+          const double cosine = 0.5 * std::pow(0.5, restarts) * (1 + std::cos(kHalfTurn * (s / 6 - restarts)));
+          return 0.1 * (0.8 * cosine + 0.2);
+        });
+  Check([](Output s) { return CosineDecayRestarts(0.1, s, 7, 2.0, 1.0, 0.1); },
+        [](double s) {
+          double begin = 0, length = 7;
+          for (; s >= begin + length; length *= 2) begin += length;
+          return 0.1 * (0.9 * 0.5 * (1 + std::cos(kHalfTurn * (s - begin) / length)) + 0.1);
+        });
+  Graph graph;
+  EXPECT_THROW(CosineDecayRestarts(0.1, ops::Const(graph, 1), 7, 0.5), InvalidArgumentError);
+}
+
 TEST_F(LearningRateTest, PiecewiseConstantIncludesItsBoundaries) {
   Check(
       [](Output s) {

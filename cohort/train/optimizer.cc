@@ -118,7 +118,7 @@ Node* Optimizer::Minimize(Output loss, const ops::Variable& global_step, const s
   return ApplyGradients(ComputeGradients(loss, variables), global_step);
 }
 
-Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step) {
+std::vector<ops::Variable> Optimizer::WithGradients(const std::vector<GradientAndVariable>& gradients) const {
   std::vector<ops::Variable> variables;
   std::vector<std::string> names;
   for (const GradientAndVariable& pair : gradients) {
@@ -129,6 +129,11 @@ Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradient
     throw InvalidArgumentError(StrCat("[train/optimizer] No gradients provided for any variable: [",
                                       StrJoin(names, ", "), "]; the loss of ", name_, " depends on none of them"));
   }
+  return variables;
+}
+
+Node* Optimizer::ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step) {
+  const std::vector<ops::Variable> variables = WithGradients(gradients);
   Graph& graph = variables[0].graph();
   MakeSlots(variables);
   std::vector<Node*> updates;

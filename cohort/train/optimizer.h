@@ -50,6 +50,13 @@ class COHORT_EXPORT Optimizer {
   // after the updates. Returns the last of these nodes: a step that has it as a target makes all the updates. Throws
   // InvalidArgumentError, with the names of the variables, if none has a gradient.
   Node* ApplyGradients(const std::vector<GradientAndVariable>& gradients, const ops::Variable& global_step = {});
+  // As ApplyGradients without a global step, but the updates are made only in steps in which `condition` (a bool
+  // scalar) is true. Sparse gradients are made dense. Throws FailedPreconditionError if the constructor got no
+  // `iterations`.
+  Node* ApplyGradientsIf(const Output& condition, const std::vector<GradientAndVariable>& gradients);
+  // Makes the slots that the updates by these gradients need and that do not exist yet. Throws InvalidArgumentError if
+  // no variable has a gradient.
+  void MakeSlotsFor(const std::vector<GradientAndVariable>& gradients) { MakeSlots(WithGradients(gradients)); }
   // Calls ComputeGradients, then ApplyGradients.
   Node* Minimize(Output loss, const ops::Variable& global_step = {}, const std::vector<ops::Variable>& variables = {});
 
@@ -71,6 +78,9 @@ class COHORT_EXPORT Optimizer {
   // Makes the float32 scalar "<base>_power", on the device of `beside`.
   ops::Variable MakePower(const NamedNumber& base, const ops::Variable& beside);
   Node* Update(const GradientAndVariable& pair);
+  Node* UpdateIf(const Output& condition, const GradientAndVariable& pair);
+  // Returns the variables that have a gradient. Throws InvalidArgumentError if there is none.
+  std::vector<ops::Variable> WithGradients(const std::vector<GradientAndVariable>& gradients) const;
   // Adds the nodes that multiply the powers after all `updates`. Returns the nodes that the step must wait for.
   std::vector<Node*> AdvancePowers(const std::vector<Node*>& updates);
 
@@ -131,6 +141,25 @@ class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
                          Hyperparameter epsilon = 1e-8, const std::string& name = "Adam");
+};
+
+// The options of FtrlOptimizer.
+struct COHORT_EXPORT FtrlOptions {
+  double learning_rate_power = -0.5;       // at most 0; 0: the rate does not fall
+  double initial_accumulator_value = 0.1;  // at least 0, as are the strengths
+  double l1_regularization_strength = 0.0;
+  double l2_regularization_strength = 0.0;
+  double l2_shrinkage_regularization_strength = 0.0;
+  double beta = 0.0;
+  std::string name = "Ftrl";
+};
+// FTRL. Its slots are "accum" and "linear". With p = -learning_rate_power: a' = accum + g^2;
+// linear += g + 2 l2_shrinkage var - (a'^p - accum^p) var / lr; q = a'^p / lr + 2 (l2 + beta / (2 lr));
+// var = (clip(linear, -l1, l1) - linear) / q; accum = a'. The constructor throws InvalidArgumentError for numbers out
+// of range.
+class COHORT_EXPORT FtrlOptimizer final : public Optimizer {
+ public:
+  explicit FtrlOptimizer(Hyperparameter learning_rate, const FtrlOptions& options = {});
 };
 
 // RMSProp. Its slots are "rms" (initially 1), "momentum" and, if `centered`, "mg".

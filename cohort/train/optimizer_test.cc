@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -146,6 +147,27 @@ TEST_F(OptimizerTest, Adadelta) {
     return w - 0.5 * step;
   });
   EXPECT_THAT(optimizer.slot_names(), ElementsAre("accum", "accum_update"));
+}
+
+TEST_F(OptimizerTest, Ftrl) {
+  FtrlOptimizer optimizer(0.5, {.l1_regularization_strength = 0.1,
+                                .l2_regularization_strength = 0.2,
+                                .l2_shrinkage_regularization_strength = 0.05,
+                                .beta = 0.3});
+  std::vector<double> accum(3, 0.1), linear(3, 0.0);
+  Check(optimizer, [&](int, size_t i, double w) {
+    const double next = accum[i] + g[i] * g[i];
+    linear[i] += g[i] + 2 * 0.05 * w - (std::sqrt(next) - std::sqrt(accum[i])) * w / 0.5;
+    const double q = std::sqrt(next) / 0.5 + 2 * (0.2 + 0.3 / (2 * 0.5));
+    accum[i] = next;
+    return (std::clamp(linear[i], -0.1, 0.1) - linear[i]) / q;
+  });
+  EXPECT_THAT(optimizer.slot_names(), ElementsAre("accum", "linear"));
+  EXPECT_EQ(optimizer.variables().at(0).name(), "w/Ftrl");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { FtrlOptimizer(0.5, {.learning_rate_power = 0.5}); }),
+              HasSubstr("learning_rate_power"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([] { FtrlOptimizer(0.5, {.initial_accumulator_value = -1.0}); }),
+              HasSubstr("initial_accumulator_value"));
 }
 
 // A rule of a program's own: var -= rate * 0.5^t * g.

@@ -22,6 +22,31 @@ std::vector<std::vector<Slot>> RMSPropSlots(bool centered) {
   return {{{"rms", 1.0}, {"momentum"}}};
 }
 
+UpdateRulePtr CheckedFtrlRule(const FtrlOptions& options) {
+  if (options.learning_rate_power > 0.0) {
+    throw InvalidArgumentError(
+        StrCat("[train/optimizer] learning_rate_power ", options.learning_rate_power, " needs to be negative or zero"));
+  }
+  const std::pair<const char*, double> not_negative[] = {
+      {"initial_accumulator_value", options.initial_accumulator_value},
+      {"l1_regularization_strength", options.l1_regularization_strength},
+      {"l2_regularization_strength", options.l2_regularization_strength},
+      {"l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength}};
+  for (const auto& [name, value] : not_negative) {
+    if (value < 0.0) {
+      throw InvalidArgumentError(StrCat("[train/optimizer] ", name, " ", value, " needs to be positive or zero"));
+    }
+  }
+  return FtrlRule(
+      options.initial_accumulator_value,
+      {.l1 = {"l1_regularization_strength", options.l1_regularization_strength},
+       .l2 = {"l2_regularization_strength", options.l2_regularization_strength},
+       .learning_rate_power = {"learning_rate_power", options.learning_rate_power},
+       .l2_shrinkage = {"l2_shrinkage_regularization_strength", options.l2_shrinkage_regularization_strength},
+       .half_beta = {"half_beta", options.beta / 2.0}},
+      SparseForm::kUniqueRows);
+}
+
 }  // namespace
 
 GradientDescentOptimizer::GradientDescentOptimizer(Hyperparameter learning_rate, const std::string& name)
@@ -44,6 +69,9 @@ AdamOptimizer::AdamOptimizer(Hyperparameter learning_rate, Hyperparameter beta1,
                              Hyperparameter epsilon, const std::string& name)
     : Optimizer(name, std::move(learning_rate),
                 AdamRule({"beta1", std::move(beta1)}, {"beta2", std::move(beta2)}, {"epsilon", std::move(epsilon)})) {}
+
+FtrlOptimizer::FtrlOptimizer(Hyperparameter learning_rate, const FtrlOptions& options)
+    : Optimizer(options.name, std::move(learning_rate), CheckedFtrlRule(options)) {}
 
 RMSPropOptimizer::RMSPropOptimizer(Hyperparameter learning_rate, Hyperparameter decay, Hyperparameter momentum,
                                    Hyperparameter epsilon, bool centered, const std::string& name)

@@ -136,8 +136,10 @@ class RMSProp final : public UpdateRule {
 
 class Ftrl final : public UpdateRule {
  public:
-  Ftrl(double initial, const FtrlNumbers& numbers) : initial_(initial), numbers_(numbers) {}
-  std::vector<std::vector<Slot>> slots() const override { return {{{"accumulator", initial_}, {"linear"}}}; }
+  Ftrl(double initial, const FtrlNumbers& numbers, SparseForm sparse_form)
+      : initial_(initial), numbers_(numbers), sparse_form_(sparse_form) {}
+  std::vector<std::vector<Slot>> slots() const override { return {{{"accum", initial_}, {"linear"}}}; }
+  SparseForm sparse_form() const override { return sparse_form_; }
   Node* Update(const UpdateArgs& a) const override {
     const Output rate = a.learning_rate();
     Output l2 = a.Number(numbers_.l2);
@@ -146,13 +148,16 @@ class Ftrl final : public UpdateRule {
       l2 = ops::Add(l2, ops::Div(a.Number(numbers_.half_beta), rate));
     }
     const ops::FtrlScalars scalars = {rate, a.Number(numbers_.l1), l2, a.Number(numbers_.learning_rate_power)};
-    return ops::ResourceApplyFtrlV2(a.var(), a.slot("accumulator"), a.slot("linear"), a.gradient().values, scalars,
-                                    a.Number(numbers_.l2_shrinkage));
+    const Output accum = a.slot("accum"), linear = a.slot("linear"), shrinkage = a.Number(numbers_.l2_shrinkage);
+    const Gradient& g = a.gradient();
+    if (!g.is_sparse()) return ops::ResourceApplyFtrlV2(a.var(), accum, linear, g.values, scalars, shrinkage);
+    return ops::ResourceSparseApplyFtrlV2(a.var(), accum, linear, g.values, g.indices, scalars, shrinkage);
   }
 
  private:
   const double initial_;
   const FtrlNumbers numbers_;
+  const SparseForm sparse_form_;
 };
 
 class WeightDecay final : public UpdateRule {
@@ -178,6 +183,25 @@ class WeightDecay final : public UpdateRule {
   const NamedNumber rate_;
 };
 
+class MoreSlots final : public UpdateRule {
+ public:
+  MoreSlots(UpdateRulePtr rule, std::vector<Slot> slots) : rule_(std::move(rule)), slots_(std::move(slots)) {}
+  std::vector<std::vector<Slot>> slots() const override {
+    std::vector<std::vector<Slot>> all;
+    for (const Slot& slot : slots_) all.push_back({slot});
+    for (std::vector<Slot>& group : rule_->slots()) all.push_back(std::move(group));
+    return all;
+  }
+  std::vector<NamedNumber> powers() const override { return rule_->powers(); }
+  SparseForm sparse_form() const override { return rule_->sparse_form(); }
+  Output NumberInFiles(const Output& updates) const override { return rule_->NumberInFiles(updates); }
+  Node* Update(const UpdateArgs& a) const override { return rule_->Update(a); }
+
+ private:
+  const UpdateRulePtr rule_;
+  const std::vector<Slot> slots_;
+};
+
 }  // namespace
 
 UpdateRulePtr GradientDescentRule(SparseForm sparse_form) { return std::make_shared<GradientDescent>(sparse_form); }
@@ -197,8 +221,11 @@ UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const
   return std::make_shared<Adam>(beta1, beta2, epsilon, amsgrad);
 }
 UpdateRulePtr RMSPropRule(const RMSPropForm& form) { return std::make_shared<RMSProp>(form); }
-UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers) {
-  return std::make_shared<Ftrl>(initial_accumulator_value, numbers);
+UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers, SparseForm sparse_form) {
+  return std::make_shared<Ftrl>(initial_accumulator_value, numbers, sparse_form);
+}
+UpdateRulePtr WithSlots(UpdateRulePtr rule, std::vector<Slot> slots) {
+  return std::make_shared<MoreSlots>(std::move(rule), std::move(slots));
 }
 UpdateRulePtr WithWeightDecay(UpdateRulePtr rule, const NamedNumber& rate) {
   return std::make_shared<WeightDecay>(std::move(rule), rate);

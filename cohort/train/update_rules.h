@@ -37,8 +37,8 @@ struct FtrlNumbers {
   NamedNumber l1, l2, learning_rate_power, l2_shrinkage;
   NamedNumber half_beta;  // if it is not 0, half_beta / learning_rate is added to l2
 };
-// The slots are "accumulator" and "linear".
-UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers);
+// The slots are "accum" and "linear". `sparse_form` is kDense or kUniqueRows.
+UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers, SparseForm sparse_form);
 
 // The rules below change every row, so the optimizer makes sparse gradients dense. They are in composed_rules.cc.
 // a = rho a + (1 - rho) g^2;  d = g sqrt(b + epsilon) / sqrt(a + epsilon);  b = rho b + (1 - rho) d^2;  var -= lr d.
@@ -54,5 +54,8 @@ UpdateRulePtr NadamRule(const NamedNumber& beta1, const NamedNumber& beta2, cons
 
 // Returns `rule` with a decoupled weight decay before each update: var -= var * rate * learning_rate.
 UpdateRulePtr WithWeightDecay(UpdateRulePtr rule, const NamedNumber& rate);
+// Returns `rule` with further slots, which come before its own ones and which it does not use. An optimizer makes them
+// in the order of the list: the first one for all variables, then the second one for all variables.
+UpdateRulePtr WithSlots(UpdateRulePtr rule, std::vector<Slot> slots);
 
 }  // namespace cohort::train

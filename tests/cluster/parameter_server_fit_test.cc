@@ -83,6 +83,38 @@ TEST_F(ParameterServerFitTest, OneWorkerMakesTheUpdatesOfOneDevice) {
   }
 }
 
+TEST_F(ParameterServerFitTest, OneWorkerKeepsTheAveragesOfOneDevice) {
+  const auto train = [](const distribute::StrategyPtr& strategy, int steps_per_execution) {
+    keras::Sequential model({keras::Dense(8, {.activation = "tanh"}), keras::Dense(1)},
+                            {.seed = 3, .strategy = strategy});
+    model.Compile({.optimizer = keras::Adam({.learning_rate = 0.05,
+                                             .use_ema = true,
+                                             .ema_momentum = 0.7,
+                                             .ema_overwrite_frequency = 5,
+                                             .loss_scale_factor = 4.0}),
+                   .loss = "mse",
+                   .steps_per_execution = steps_per_execution});
+    model.Fit(TrainingData(), {.epochs = 2, .verbose = 0, .steps_per_epoch = 6, .signal_check = false});
+    Floats all;
+    for (const Tensor& weight : model.GetWeights()) {
+      const Floats values = weight.ToVector<float>();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const Floats expected = train(nullptr, 1);
+  EXPECT_EQ(train(Open(1, 1), 1), expected);
+  EXPECT_EQ(train(Open(1, 1), 3), expected);
+  EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 1), expected);
+}
+
+TEST_F(ParameterServerFitTest, SumsOfGradientsAreRefused) {
+  keras::Sequential model({keras::Dense(1)}, {.strategy = Open(2, 1)});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [&] { model.Compile({.optimizer = keras::SGD({.gradient_accumulation_steps = 4}), .loss = "mse"}); }),
+              AllOf(HasSubstr("gradient_accumulation_steps"), HasSubstr("ParameterServerStrategy"), HasSubstr("4")));
+}
+
 // Layers that draw random numbers and layers with moving statistics make the same steps, also if a worker makes several
 // steps each time it is asked. 7 steps are 3, 3 and 1.
 TEST_F(ParameterServerFitTest, OneExecutionMakesSeveralSteps) {

@@ -423,6 +423,17 @@ OptimizerPtr OptimizerOf(const std::string& name, double rate) {
   if (name == "nadam") return Nadam({.learning_rate = rate, .epsilon = 1e-3});
   if (name == "adamax") return Adamax({.learning_rate = rate, .epsilon = 1e-3});
   if (name == "adadelta") return Adadelta({.learning_rate = rate, .epsilon = 1e-3});
+  if (name == "averaging") {
+    return Adam(
+        {.learning_rate = rate, .epsilon = 1e-3, .use_ema = true, .ema_momentum = 0.8, .ema_overwrite_frequency = 4});
+  }
+  if (name == "summing") {
+    return SGD({.learning_rate = rate,
+                .momentum = 0.9,
+                .use_ema = true,
+                .ema_momentum = 0.9,
+                .gradient_accumulation_steps = 2});
+  }
   throw InvalidArgumentError("no such optimizer: " + name);
 }
 

@@ -55,8 +55,9 @@ template <typename T>
 void Read(const Json& options, const char* name, T& value) {
   if (options.contains(name)) options.at(name).get_to(value);
 }
-void Read(const Json& options, const char* name, std::optional<double>& value) {
-  if (options.contains(name)) value = options.at(name).get<double>();
+template <typename T>
+void Read(const Json& options, const char* name, std::optional<T>& value) {
+  if (options.contains(name)) value = options.at(name).get<T>();
 }
 
 Reduction ReductionOf(const Json& options) {
@@ -146,6 +147,10 @@ LearningRateSchedulePtr ScheduleOf(const std::string& name, const Json& o) {
     return CosineDecay({number("initial_learning_rate"), number("decay_steps"), number("alpha"),
                         number("warmup_target"), number("warmup_steps")});
   }
+  if (name == "CosineDecayRestarts") {
+    return CosineDecayRestarts({number("initial_learning_rate"), number("first_decay_steps"), number("t_mul", 2.0),
+                                number("m_mul", 1.0), number("alpha")});
+  }
   return PiecewiseConstantDecay(o.at("boundaries").get<std::vector<int64_t>>(),
                                 o.at("values").get<std::vector<double>>());
 }
@@ -163,6 +168,11 @@ Options Common(const Json& json) {
   Read(json, "clipnorm", options.clipnorm);
   Read(json, "clipvalue", options.clipvalue);
   Read(json, "global_clipnorm", options.global_clipnorm);
+  Read(json, "use_ema", options.use_ema);
+  Read(json, "ema_momentum", options.ema_momentum);
+  Read(json, "ema_overwrite_frequency", options.ema_overwrite_frequency);
+  Read(json, "loss_scale_factor", options.loss_scale_factor);
+  Read(json, "gradient_accumulation_steps", options.gradient_accumulation_steps);
   return options;
 }
 

@@ -407,8 +407,15 @@ OPTIMIZERS = {
     "nadam": lambda rate: keras.optimizers.Nadam(rate, epsilon=1e-3),
     "adamax": lambda rate: keras.optimizers.Adamax(rate, epsilon=1e-3),
     "adadelta": lambda rate: keras.optimizers.Adadelta(rate, epsilon=1e-3),
+    "averaging": lambda rate: keras.optimizers.Adam(
+        rate, epsilon=1e-3, use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=4
+    ),
+    "summing": lambda rate: keras.optimizers.SGD(
+        rate, momentum=0.9, use_ema=True, ema_momentum=0.9, gradient_accumulation_steps=2
+    ),
 }
 RATES = {
+    "averaging": 0.01, "summing": 0.1,
     "momentum": 0.02, "nesterov": 0.02, "adagrad": 0.05, "adam": 0.01, "adamw": 0.01, "rmsprop": 0.005, "ftrl": 0.5,
     "nadam": 0.01, "adamax": 0.02, "adadelta": 0.5,
 }  # fmt: skip
@@ -432,7 +439,7 @@ CASES = [
     # Ftrl ignores initial weights. It begins near 0, where deep networks do not learn.
     ("linear" if optimizer == "ftrl" else "classifier", optimizer, rate)
     for optimizer, rate in RATES.items()
-]
+] + [("embedding", "summing", 0.2)]
 
 
 def case_id(case):

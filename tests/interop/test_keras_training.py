@@ -287,13 +287,16 @@ SCHEDULES = [
     ("PolynomialDecay", {"initial_learning_rate": 0.1, "decay_steps": 12, "end_learning_rate": 0.01, "cycle": True}),
     ("CosineDecay", {"initial_learning_rate": 0.1, "decay_steps": 30, "alpha": 0.05}),
     ("CosineDecay", {"initial_learning_rate": 0.01, "decay_steps": 30, "warmup_target": 0.2, "warmup_steps": 9}),
+    ("CosineDecayRestarts", {"initial_learning_rate": 0.1, "first_decay_steps": 6, "m_mul": 0.8, "alpha": 0.05}),
+    ("CosineDecayRestarts", {"initial_learning_rate": 0.1, "first_decay_steps": 11, "t_mul": 1.0}),
+    ("CosineDecayRestarts", {"initial_learning_rate": 0.1, "first_decay_steps": 9, "t_mul": 1.5, "m_mul": 0.9}),
     ("PiecewiseConstantDecay", {"boundaries": [5, 20], "values": [0.1, 0.05, 0.01]}),
 ]
 
 
 def schedule_id(case):
     name, options = case
-    return name + "".join(f"-{key}" for key in options if key in ("staircase", "cycle", "warmup_steps"))
+    return name + "".join(f"-{key}" for key in options if key in ("staircase", "cycle", "warmup_steps", "t_mul", "m_mul"))
 
 
 OPTIMIZERS = [
@@ -330,6 +333,28 @@ OPTIMIZERS = [
     ("Ftrl", {"learning_rate": 0.1, "learning_rate_power": -0.7, "initial_accumulator_value": 0.2}),
     ("Ftrl", {"learning_rate": 0.1, "weight_decay": 0.05, "clipnorm": 0.6}),
     *[
+        (name, base | options)
+        for name, base in (
+            ("SGD", {"learning_rate": 0.1, "momentum": 0.9}),
+            ("Adam", {"learning_rate": 0.02}),
+            ("Nadam", {"learning_rate": 0.02}),
+        )
+        for options in (
+            {"use_ema": True},
+            {"use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": 7},
+            {"gradient_accumulation_steps": 4},
+            {"gradient_accumulation_steps": 3, "weight_decay": 0.05, "global_clipnorm": 0.6},
+            {"gradient_accumulation_steps": 4, "use_ema": True, "ema_momentum": 0.9, "ema_overwrite_frequency": 3},
+            {"loss_scale_factor": 8.0, "clipnorm": 0.4},
+        )
+    ],
+    ("SGD", {"gradient_accumulation_steps": 4, "learning_rate": 0.1, "clipvalue": 0.2}),
+    *[
+        (name, {"schedule": "CosineDecay", "schedule_options": {"initial_learning_rate": 0.1, "decay_steps": 30}}
+         | {"gradient_accumulation_steps": 4})
+        for name in ("SGD", "Adam")
+    ],
+    *[
         (name, {"schedule": schedule, "schedule_options": options})
         for name in ("SGD", "Adam")
         for schedule, options in SCHEDULES
@@ -340,7 +365,8 @@ OPTIMIZERS = [
 def optimizer_id(case):
     name, options = case
     if "schedule" in options:
-        return f"{name}-{schedule_id((options['schedule'], options['schedule_options']))}"
+        steps = options.get("gradient_accumulation_steps")
+        return f"{name}-{schedule_id((options['schedule'], options['schedule_options']))}" + (f"-{steps}" if steps else "")
     return "-".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 

@@ -13,6 +13,10 @@ bool CallbackHost::RestoreTraining(const std::optional<std::string>&, const std:
   throw UnimplementedError("[keras/callbacks] expected a model whose training can be taken up again");
 }
 
+void CallbackHost::ChangeAverages(AveragesChange) {
+  throw UnimplementedError("[keras/callbacks] expected a model whose optimizer keeps averages of the weights");
+}
+
 std::vector<Callback::State> CallbackList::SaveStates() const {
   std::vector<State> states;
   for (const CallbackPtr& callback : callbacks_) {

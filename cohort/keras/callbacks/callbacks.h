@@ -1,8 +1,8 @@
 // The callbacks of Keras 3, with Keras's arguments and defaults. `monitor` is a name in the logs.
 // If several processes train together, all of them must have the same BackupAndRestore (its folder is not compared),
-// EarlyStopping, ReduceLROnPlateau, LearningRateScheduler (its function is not compared) and TerminateOnNaN, in the
-// same order. Otherwise Fit throws InvalidArgumentError in all processes. The other callbacks of this file write only
-// in the chief, and the other processes need not have them.
+// EarlyStopping, ReduceLROnPlateau, LearningRateScheduler (its function is not compared), SwapEMAWeights and
+// TerminateOnNaN, in the same order. Otherwise Fit throws InvalidArgumentError in all processes. The other callbacks of
+// this file write only in the chief, and the other processes need not have them.
 #pragma once
 
 #include <cstdint>
@@ -102,6 +102,13 @@ COHORT_EXPORT CallbackPtr CSVLogger(const std::string& filename, const std::stri
 
 // Stops training when a batch's loss is NaN or infinite.
 COHORT_EXPORT CallbackPtr TerminateOnNaN();
+
+// Exchanges the trained weights and their moving averages (use_ema of the optimizer) before each evaluation, and back
+// after it, so that the metrics are those of the averages. With `swap_on_epoch` it exchanges them at the end of each
+// epoch, and back at the begin of the next one: then a ModelCheckpoint after it in the list saves the averages. The
+// weights must not be changed by other callbacks meanwhile. Fit and Evaluate throw FailedPreconditionError if the
+// optimizer has use_ema=false, or if it has not been applied before Evaluate.
+COHORT_EXPORT CallbackPtr SwapEMAWeights(bool swap_on_epoch = false);
 
 struct COHORT_EXPORT TensorBoardOptions {
   std::string log_dir = "logs";

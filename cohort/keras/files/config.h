@@ -34,6 +34,9 @@ class COHORT_EXPORT ConfigValue {
   ConfigValue(const std::optional<double>& value) {  // an empty optional becomes null
     if (value) value_ = *value;
   }
+  ConfigValue(const std::optional<int64_t>& value) {
+    if (value) value_ = *value;
+  }
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_string() const { return std::holds_alternative<std::string>(value_); }

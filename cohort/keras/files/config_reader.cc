@@ -44,6 +44,9 @@ void ConfigReader::Read(const char* name, double& to) {
 void ConfigReader::Read(const char* name, std::optional<double>& to) {
   ReadBy(name, [&](const ConfigValue& value) { to = value.AsDouble(); });
 }
+void ConfigReader::Read(const char* name, std::optional<int64_t>& to) {
+  ReadBy(name, [&](const ConfigValue& value) { to = value.AsInt(); });
+}
 void ConfigReader::Read(const char* name, std::string& to) {
   ReadBy(name, [&](const ConfigValue& value) { to = value.AsString(); });
 }

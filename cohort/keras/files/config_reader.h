@@ -28,6 +28,7 @@ class ConfigReader {
   void Read(const char* name, int64_t& to);
   void Read(const char* name, double& to);
   void Read(const char* name, std::optional<double>& to);
+  void Read(const char* name, std::optional<int64_t>& to);
   void Read(const char* name, std::string& to);
   // Returns true if the option is there and is null. Does not count as reading it.
   bool IsNull(const char* name) const;

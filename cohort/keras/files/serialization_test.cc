@@ -98,8 +98,8 @@ TEST(SerializationTest, WhatCannotBeReadIsNamed) {
     return MessageOf<InvalidArgumentError>([&] { DeserializeOptimizer(ConfigValue::FromJson(text)); });
   };
   EXPECT_THAT(message(R"({"class_name": "Muon", "config": {}})"), AllOf(HasSubstr("'Muon'"), HasSubstr("Adam, AdamW")));
-  EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"use_ema": true}})"),
-              AllOf(HasSubstr("use_ema of the optimizer Adam"), HasSubstr("false"), HasSubstr("true")));
+  EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"use_ema": 3}})"),
+              HasSubstr("use_ema of the optimizer Adam"));
   EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_3": 1}})"), HasSubstr("'beta_3'"));
   EXPECT_THAT(message(R"({"class_name": "Adam", "config": {"beta_1": "x"}})"), HasSubstr("beta_1 of the optimizer"));
   EXPECT_THAT(message(R"({"class_name": "Adam"})"), HasSubstr("'config'"));

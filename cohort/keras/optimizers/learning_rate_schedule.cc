@@ -74,6 +74,17 @@ LearningRateSchedulePtr ReadCosine(ConfigReader& reader) {
   return CosineDecay(options);
 }
 
+LearningRateSchedulePtr ReadRestarts(ConfigReader& reader) {
+  CosineDecayRestartsOptions options = {};
+  reader.Ignore("name");
+  reader.Read("initial_learning_rate", options.initial_learning_rate);
+  reader.Read("first_decay_steps", options.first_decay_steps);
+  reader.Read("t_mul", options.t_mul);
+  reader.Read("m_mul", options.m_mul);
+  reader.Read("alpha", options.alpha);
+  return CosineDecayRestarts(options);
+}
+
 LearningRateSchedulePtr ReadPiecewise(ConfigReader& reader) {
   std::vector<int64_t> boundaries;
   std::vector<double> values;
@@ -164,6 +175,26 @@ LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options) {
   });
 }
 
+LearningRateSchedulePtr CosineDecayRestarts(const CosineDecayRestartsOptions& options) {
+  if (!(options.first_decay_steps > 0.0) || !(options.t_mul >= 1.0)) {
+    throw InvalidArgumentError(
+        StrCat("[keras/learning_rate_schedule] CosineDecayRestarts expected first_decay_steps > ",
+               "0 and t_mul of at least 1; got ", options.first_decay_steps, " and ", options.t_mul));
+  }
+  return KerasSchedule(
+      "CosineDecayRestarts",
+      {{"initial_learning_rate", options.initial_learning_rate},
+       {"first_decay_steps", options.first_decay_steps},
+       {"t_mul", options.t_mul},
+       {"m_mul", options.m_mul},
+       {"alpha", options.alpha}},
+      [options](Output iterations) {
+        return train::CosineDecayRestarts(options.initial_learning_rate, iterations, options.first_decay_steps,
+                                          options.t_mul, options.m_mul, options.alpha);
+      },
+      "SGDRDecay");
+}
+
 LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
                                                const std::vector<double>& values) {
   // Tries it on a separate graph, so that the description throws for invalid numbers.
@@ -183,6 +214,7 @@ LearningRateSchedulePtr DeserializeSchedule(const ConfigValue& value) {
                    {"InverseTimeDecay", [](ConfigReader& r) { return InverseTimeDecay(ReadExponential(r)); }},
                    {"PolynomialDecay", ReadPolynomial},
                    {"CosineDecay", ReadCosine},
+                   {"CosineDecayRestarts", ReadRestarts},
                    {"PiecewiseConstantDecay", ReadPiecewise}});
   return MakeFromConfig("schedule", makers, value);
 }

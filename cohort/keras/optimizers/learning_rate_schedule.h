@@ -73,6 +73,18 @@ struct COHORT_EXPORT CosineDecayOptions {
 // begins: `step` counts from its begin, and warmup_target replaces `initial` in the formula.
 COHORT_EXPORT LearningRateSchedulePtr CosineDecay(const CosineDecayOptions& options);
 
+struct COHORT_EXPORT CosineDecayRestartsOptions {
+  double initial_learning_rate;
+  double first_decay_steps;
+  double t_mul = 2.0;  // at least 1
+  double m_mul = 1.0;
+  double alpha = 0.0;
+};
+// Cosine decays, each t_mul times as long as the one before, which begin with m_mul times its rate. With c, the part of
+// the running decay that is done, and i, the number of restarts so far:
+// initial * ((1 - alpha) * m_mul^i * (1 + cos(pi * c)) / 2 + alpha).
+COHORT_EXPORT LearningRateSchedulePtr CosineDecayRestarts(const CosineDecayRestartsOptions& options);
+
 // values[0] while step <= boundaries[0], values[i] while boundaries[i-1] < step <= boundaries[i], then the last value.
 COHORT_EXPORT LearningRateSchedulePtr PiecewiseConstantDecay(const std::vector<int64_t>& boundaries,
                                                              const std::vector<double>& values);

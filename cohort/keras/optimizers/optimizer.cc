@@ -8,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/optimizers/own_slots.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/clip.h"
 #include "cohort/ops/constant.h"
@@ -77,12 +78,27 @@ std::vector<Gradient> ClippedByNorm(const std::vector<train::GradientAndVariable
   return gradients;
 }
 
+std::vector<train::GradientAndVariable> Unscaled(std::vector<train::GradientAndVariable> pairs,
+                                                 const std::optional<double>& scale) {
+  if (!scale) return pairs;
+  for (train::GradientAndVariable& pair : pairs) {
+    if (!pair.gradient.exists()) continue;
+    Output& values = pair.gradient.values;
+    values = ops::Div(values, ops::ScalarLike(values, *scale));
+  }
+  return pairs;
+}
+
 }  // namespace
 
 GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule)
     : options_(options) {
   const NameScope scope(graph, options.name);
   iterations_ = ops::Variable(graph, Tensor::Scalar(int64_t{0}), {.name = "iteration", .trainable = false});
+  updates_ = iterations_.value();
+  if (const auto steps = options.gradient_accumulation_steps) {
+    updates_ = ops::FloorDiv(updates_, ops::ScalarLike(updates_, static_cast<double>(*steps)));
+  }
   if (const LearningRateSchedulePtr& schedule = options.learning_rate.schedule()) {
     learning_rate_ = schedule->At(iterations_.value());
     if (learning_rate_.dtype() != DType::kFloat32) learning_rate_ = ops::Cast(learning_rate_, DType::kFloat32);
@@ -91,16 +107,33 @@ GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train
     rate_variable_ = ops::Variable(graph, Tensor::Scalar(rate), {.name = "learning_rate", .trainable = false});
     learning_rate_ = rate_variable_.value();
   }
-  next_number_in_files_ = rule->NumberInFiles(ops::Cast(iterations_.value(), DType::kFloat32) + 1.0f);
+  Output next = iterations_.value() + int64_t{1};
+  if (const auto steps = options.gradient_accumulation_steps) {
+    next = ops::FloorDiv(next, ops::ScalarLike(next, static_cast<double>(*steps)));
+  }
+  next_number_in_files_ = rule->NumberInFiles(ops::Cast(next, DType::kFloat32));
   if (next_number_in_files_.valid()) {
     number_in_files_ = ops::Variable(graph, Tensor::Scalar(1.0f), {.name = "number", .trainable = false});
   }
   if (options.weight_decay) rule = train::WithWeightDecay(std::move(rule), {"weight_decay", *options.weight_decay});
-  optimizer_ = std::make_unique<train::Optimizer>(options.name, learning_rate_, std::move(rule), iterations_.value());
+  std::vector<train::Slot> slots;
+  if (options.use_ema) slots.push_back({kAverage});
+  if (options.gradient_accumulation_steps) slots.push_back({kSumOfGradients});
+  if (!slots.empty()) rule = train::WithSlots(std::move(rule), std::move(slots));
+  optimizer_ = std::make_unique<train::Optimizer>(options.name, learning_rate_, std::move(rule), updates_);
 }
 
-Node* GraphOptimizer::Apply(const std::vector<train::GradientAndVariable>& gradients) {
-  Node* update = optimizer_->ApplyGradients(Clip(gradients), iterations_);
+Node* GraphOptimizer::Apply(const std::vector<train::GradientAndVariable>& given) {
+  const std::vector<train::GradientAndVariable> gradients = Unscaled(given, options_.loss_scale_factor);
+  Node* update = nullptr;
+  if (!options_.use_ema && !options_.gradient_accumulation_steps) {
+    update = optimizer_->ApplyGradients(Clip(gradients), iterations_);
+  } else {
+    update = options_.gradient_accumulation_steps ? Accumulate(gradients) : optimizer_->ApplyGradients(Clip(gradients));
+    if (options_.use_ema) update = UpdateAverages(update, gradients);
+    const ControlDependencies after(update->graph(), {update});
+    update = iterations_.AssignAdd(int64_t{1});
+  }
   CollectSlots(gradients);
   if (!number_in_files_.valid()) return update;
   return ops::Group(update->graph(), {update, number_in_files_.Assign(next_number_in_files_)}, "update");
@@ -193,11 +226,11 @@ ConfigValue Optimizer::Serialized() const {
       {"clipnorm", options_.clipnorm},
       {"global_clipnorm", options_.global_clipnorm},
       {"clipvalue", options_.clipvalue},
-      {"use_ema", false},
-      {"ema_momentum", 0.99},
-      {"ema_overwrite_frequency", nullptr},
-      {"loss_scale_factor", nullptr},
-      {"gradient_accumulation_steps", nullptr},
+      {"use_ema", options_.use_ema},
+      {"ema_momentum", options_.ema_momentum},
+      {"ema_overwrite_frequency", options_.ema_overwrite_frequency},
+      {"loss_scale_factor", options_.loss_scale_factor},
+      {"gradient_accumulation_steps", options_.gradient_accumulation_steps},
   };
   config.insert(config.end(), config_.begin(), config_.end());
   return SerializedObject("keras.optimizers", class_name_, std::move(config));

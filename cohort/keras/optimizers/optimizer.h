@@ -5,6 +5,7 @@
 // learning rate. Two names side by side are multiplied.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/keras/files/config.h"
+#include "cohort/keras/optimizers/averages_change.h"
 #include "cohort/keras/optimizers/learning_rate_schedule.h"
 #include "cohort/ops/variables.h"
 #include "cohort/train/optimizer.h"
@@ -26,6 +28,20 @@ struct COHORT_EXPORT CommonOptions {
   std::optional<double> clipnorm = std::nullopt;         // scales each gradient down to this norm
   std::optional<double> clipvalue = std::nullopt;        // clips each element to [-clipvalue, clipvalue]
   std::optional<double> global_clipnorm = std::nullopt;  // scales all gradients together down to this norm
+  // true: keeps a moving average of each trained weight, which each Apply changes: average = m average + (1 - m) var,
+  // with m = ema_momentum (in [0, 1]), or m = 0 as long as no update was made before. At the end of Fit the weights get
+  // the values of their averages.
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  // n, at least 1: the weights also get the values of their averages after each n-th update. Only with use_ema.
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  // The loss is multiplied by this number (StepContext::ScaleLoss) and the gradients are divided by it, so that small
+  // gradients do not vanish in mixed precision.
+  std::optional<double> loss_scale_factor = std::nullopt;
+  // n, at least 2: adds up the gradients of n steps, and updates the weights in each n-th step by their mean. Clips and
+  // weight decay work on this mean. A schedule of the rate still counts steps. The sums are dense, also for sparse
+  // gradients, and each has the memory of its weight.
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   // The name of the optimizer's variables. OptimizerFromRule requires it. For the other functions, "" means the default
   // name of the optimizer ("adam").
   std::string name = "";
@@ -45,30 +61,43 @@ class COHORT_EXPORT GraphOptimizer {
   // exists once for each worker of a ClusterCoordinator, each of them has a call. Throws InvalidArgumentError if no
   // variable has a gradient.
   Node* Apply(const std::vector<train::GradientAndVariable>& gradients);
-  // Returns the number of updates so far: an int64 scalar.
+  // Returns the number of updates so far: an int64 scalar. With gradient_accumulation_steps it counts the steps, also
+  // those that only add up gradients.
   ops::Variable iterations() const { return iterations_; }
   // Returns the variable of the learning rate, a float32 scalar. It is not valid() if the rate follows a schedule.
   ops::Variable learning_rate_variable() const { return rate_variable_; }
   // Returns the rate of the next update, a float32 scalar: the value of the variable or of the schedule.
   Output learning_rate() const { return learning_rate_; }
+  // Returns the node that makes this change to the weights and their moving averages; adds it at the first call. Throws
+  // FailedPreconditionError before Apply, and without CommonOptions::use_ema.
+  Node* ChangeAverages(AveragesChange change);
+  bool uses_ema() const { return options_.use_ema; }
   // Returns the variables that Keras saves, in Keras's order: iterations, learning rate (if it is a variable), then the
-  // slots (after Apply), then the number that the rule has in files (UpdateRule::NumberInFiles), if there is one. The
-  // slots of a variable's parts are one variable here, which has them as parts(). So files do
-  // not depend on how variables are divided among parameter servers.
+  // averages, then the sums of gradients, then the slots of the rule (all after Apply), then the number that the rule
+  // has in files (UpdateRule::NumberInFiles), if there is one. The slots of a variable's parts are one variable here,
+  // which has them as parts(). So files do not depend on how variables are divided among parameter servers.
   std::vector<ops::Variable> variables() const;
 
  private:
+  // Adds the gradients to the sums, and in each n-th step updates the weights by the means. Returns the last node.
+  Node* Accumulate(const std::vector<train::GradientAndVariable>& gradients);
+  // Adds the update of the averages after `update`. Returns the last node.
+  Node* UpdateAverages(Node* update, const std::vector<train::GradientAndVariable>& gradients);
+  std::vector<Node*> MakeChange(AveragesChange change) const;
   // Sets slots_ if Apply has made new slots.
   void CollectSlots(const std::vector<train::GradientAndVariable>& gradients);
   std::vector<train::GradientAndVariable> Clip(std::vector<train::GradientAndVariable> pairs) const;
 
   const CommonOptions options_;
   ops::Variable iterations_;
+  Output updates_;  // of the weights so far: iterations_, divided by gradient_accumulation_steps
   ops::Variable rate_variable_;
   Output learning_rate_;
   Output next_number_in_files_;  // its value after the next update; not valid if there is none
   ops::Variable number_in_files_;
   std::unique_ptr<train::Optimizer> optimizer_;
+  std::vector<ops::Variable> averaged_;  // the weights with an average
+  std::map<AveragesChange, Node*> changes_;
   size_t collected_ = 0;              // how many saved variables of optimizer_ slots_ is made of
   std::vector<ops::Variable> slots_;  // of whole variables
 };
@@ -85,6 +114,7 @@ class COHORT_EXPORT Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   const std::string& name() const { return options_.name; }
+  const CommonOptions& options() const { return options_; }
   // Adds the variables "<name>/iteration" and, if the rate does not follow a schedule, "<name>/learning_rate" in the
   // current scopes of `graph`. Returns the optimizer of the graph.
   std::unique_ptr<GraphOptimizer> Make(Graph& graph) const;
@@ -113,6 +143,11 @@ struct COHORT_EXPORT SGDOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // If momentum is 0: var -= lr g. Otherwise: m = momentum m - lr g, and then var += m. With nesterov, the second formula
@@ -127,6 +162,11 @@ struct COHORT_EXPORT AdagradOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // a += g^2; var -= lr g / sqrt(a + epsilon)
@@ -142,6 +182,11 @@ struct COHORT_EXPORT AdamOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // t = iterations + 1; alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t); m += (g - m)(1 - beta_1); v += (g^2 - v)(1 -
@@ -160,6 +205,11 @@ struct COHORT_EXPORT RMSpropOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // s = rho s + (1 - rho) g^2; d = s + epsilon; b = momentum b + lr g / sqrt(d); var -= b.
@@ -178,6 +228,11 @@ struct COHORT_EXPORT FtrlOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // p = learning_rate_power; a' = a + g^2; z = z + g + 2 * shrinkage * var - var * (a'^(-p) - a^(-p)) / lr;
@@ -194,6 +249,11 @@ struct COHORT_EXPORT NadamOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // t = iterations + 1; u_i = beta_1 (1 - 0.96^i / 2); p = u_1 u_2 ... u_t; m += (g - m)(1 - beta_1);
@@ -210,6 +270,11 @@ struct COHORT_EXPORT AdamaxOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // t = iterations + 1; m += (g - m)(1 - beta_1); u = max(beta_2 u, |g|); var -= lr m / ((1 - beta_1^t)(u + epsilon))
@@ -223,6 +288,11 @@ struct COHORT_EXPORT LionOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // var -= lr sign(beta_1 m + (1 - beta_1) g); m = beta_2 m + (1 - beta_2) g
@@ -236,6 +306,11 @@ struct COHORT_EXPORT AdadeltaOptions {
   std::optional<double> clipnorm = std::nullopt;
   std::optional<double> clipvalue = std::nullopt;
   std::optional<double> global_clipnorm = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
+  std::optional<double> loss_scale_factor = std::nullopt;
+  std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";
 };
 // a = rho a + (1 - rho) g^2; d = g sqrt(b + epsilon) / sqrt(a + epsilon); b = rho b + (1 - rho) d^2; var -= lr d

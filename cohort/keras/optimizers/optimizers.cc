@@ -38,6 +38,18 @@ void CheckCommonOptions(const CommonOptions& options) {
   if (options.weight_decay) {
     Require(*options.weight_decay >= 0.0, options.name, "weight_decay of at least 0", *options.weight_decay);
   }
+  if (options.use_ema) {
+    const double momentum = options.ema_momentum;
+    Require(momentum >= 0.0 && momentum <= 1.0, options.name, "ema_momentum in [0, 1]", momentum);
+  }
+  const auto require_least = [&](const std::optional<int64_t>& value, int64_t least, const char* what) {
+    if (value) Require(*value >= least, options.name, what, static_cast<double>(*value));
+  };
+  require_least(options.ema_overwrite_frequency, 1, "ema_overwrite_frequency of at least 1");
+  require_least(options.gradient_accumulation_steps, 2, "gradient_accumulation_steps of at least 2");
+  if (options.loss_scale_factor) {
+    Require(*options.loss_scale_factor > 0.0, options.name, "loss_scale_factor > 0", *options.loss_scale_factor);
+  }
   if (options.learning_rate.schedule() == nullptr) {
     const double rate = options.learning_rate.value();
     Require(rate >= 0.0, options.name, "learning_rate of at least 0", rate);
@@ -47,9 +59,17 @@ void CheckCommonOptions(const CommonOptions& options) {
 template <typename Options>
 OptimizerPtr MakeOptimizer(const char* class_name, const char* default_name, const Options& options,
                            train::UpdateRulePtr rule, ConfigValue::Object config) {
-  const CommonOptions common = {options.learning_rate,   options.weight_decay,
-                                options.clipnorm,        options.clipvalue,
-                                options.global_clipnorm, options.name.empty() ? default_name : options.name};
+  const CommonOptions common = {.learning_rate = options.learning_rate,
+                                .weight_decay = options.weight_decay,
+                                .clipnorm = options.clipnorm,
+                                .clipvalue = options.clipvalue,
+                                .global_clipnorm = options.global_clipnorm,
+                                .use_ema = options.use_ema,
+                                .ema_momentum = options.ema_momentum,
+                                .ema_overwrite_frequency = options.ema_overwrite_frequency,
+                                .loss_scale_factor = options.loss_scale_factor,
+                                .gradient_accumulation_steps = options.gradient_accumulation_steps,
+                                .name = options.name.empty() ? default_name : options.name};
   CheckCommonOptions(common);
   return std::make_shared<Optimizer>(class_name, common, std::move(rule), std::move(config));
 }
@@ -83,11 +103,11 @@ Options ReadOptimizerOptions(ConfigReader& reader) {
   reader.Read("clipnorm", options.clipnorm);
   reader.Read("global_clipnorm", options.global_clipnorm);
   reader.Read("clipvalue", options.clipvalue);
-  reader.OnlyDefault("use_ema", false);
-  reader.Ignore("ema_momentum");
-  reader.Ignore("ema_overwrite_frequency");
-  reader.OnlyDefault("loss_scale_factor", nullptr);
-  reader.OnlyDefault("gradient_accumulation_steps", nullptr);
+  reader.Read("use_ema", options.use_ema);
+  reader.Read("ema_momentum", options.ema_momentum);
+  reader.Read("ema_overwrite_frequency", options.ema_overwrite_frequency);
+  reader.Read("loss_scale_factor", options.loss_scale_factor);
+  reader.Read("gradient_accumulation_steps", options.gradient_accumulation_steps);
   reader.Ignore("jit_compile");  // of files of older versions
   reader.Ignore("is_legacy_optimizer");
   return options;
@@ -279,7 +299,8 @@ OptimizerPtr Ftrl(const FtrlOptions& options) {
                                         .l2 = {"l2", l2},
                                         .learning_rate_power = {"lr_power", options.learning_rate_power},
                                         .l2_shrinkage = {"l2_shrinkage", l2_shrinkage},
-                                        .half_beta = {"half_beta", options.beta / 2.0}}),
+                                        .half_beta = {"half_beta", options.beta / 2.0}},
+                                       train::SparseForm::kDense),
                        {{"learning_rate_power", options.learning_rate_power},
                         {"initial_accumulator_value", options.initial_accumulator_value},
                         {"l1_regularization_strength", l1},

@@ -145,8 +145,10 @@ class ModelEngine {
   // Sets the optimizer's variables of all replicas of this process. `values` has the order of
   // GraphOptimizer::variables(). It may be shorter; then the other variables do not change.
   void SetOptimizerVariables(const std::vector<Tensor>& values);
-  // Returns the optimizer of the first replica, or null if there is none.
-  GraphOptimizer* optimizer() const { return optimizers_.empty() ? nullptr : optimizers_[0].get(); }
+  // Returns the optimizer of a copy of the variables, by default that of the first replica, or null if there is none.
+  GraphOptimizer* optimizer(size_t copy = 0) const {
+    return copy < optimizers_.size() ? optimizers_[copy].get() : nullptr;
+  }
   // Returns what an earlier program has left on the parameter servers of a ParameterServerStrategy, or null with other
   // strategies. It is empty after ForgetEarlierTraining.
   EarlierTraining* earlier_training() { return earlier_ ? &*earlier_ : nullptr; }

@@ -159,6 +159,13 @@ void ModelState::Compile(const CompileOptions& options) {
         StrCat("[keras/compile] expected steps_per_execution of 1 without a ParameterServerStrategy, because a step ",
                "is not sent to a worker then; got ", options.steps_per_execution));
   }
+  if (options.optimizer.get()->options().gradient_accumulation_steps && strategy != nullptr &&
+      !strategy->closure_workers().empty()) {
+    throw InvalidArgumentError(StrCat("[keras/compile] gradient_accumulation_steps is not supported with ",
+                                      strategy->name(), ", because its workers make their steps in no order; got ",
+                                      *options.optimizer.get()->options().gradient_accumulation_steps, " in '",
+                                      options.optimizer.get()->name(), "'; use a larger batch or another strategy"));
+  }
   if (std::none_of(losses.begin(), losses.end(), [](const LossArgument& loss) { return bool(loss); })) {
     throw InvalidArgumentError("[keras/compile] expected a loss; got none");
   }

@@ -79,6 +79,11 @@ Output StepContext::Loss(const std::vector<Output>& y_pred) {
   return total;
 }
 
+Output StepContext::ScaleLoss(Output loss) const {
+  const std::optional<double>& scale = parts_->compiled.optimizer->options().loss_scale_factor;
+  return training() && scale ? loss * *scale : loss;
+}
+
 std::vector<ops::Variable> StepContext::trainable_variables() const {
   std::vector<ops::Variable> variables;
   for (const ModelWeight& weight : parts_->weights.weights()) {
@@ -152,7 +157,7 @@ void DefaultTrainStep(StepContext& step) {
   const std::vector<Output> y_pred = step.Call(step.x());
   const Output loss = step.Loss(y_pred);
   if (!step.trainable_variables().empty()) {
-    step.ApplyGradients(step.Gradients(loss));
+    step.ApplyGradients(step.Gradients(step.ScaleLoss(loss)));
   } else if (step.replica().replica_id_in_sync_group() == 0) {
     LogWarning("keras", "the model has no trainable weights; Fit computes its loss and metrics and trains nothing");
   }

@@ -51,6 +51,9 @@ class COHORT_EXPORT StepContext {
   // value for each output of the model.
   Output Loss(const std::vector<Output>& y_pred);
   Output Loss(Output y_pred) { return Loss(std::vector<Output>{y_pred}); }
+  // Returns the loss whose gradients the optimizer expects: `loss`, multiplied by CommonOptions::loss_scale_factor if
+  // it is given and the step trains.
+  Output ScaleLoss(Output loss) const;
   // Returns the gradients of `loss` for the trainable weights. A weight on which the loss does not depend has no
   // gradient (Gradient::exists() is false).
   std::vector<train::GradientAndVariable> Gradients(Output loss) const;

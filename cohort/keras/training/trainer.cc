@@ -262,6 +262,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
                progress.epoch + 1, ", after ", progress.batch,
                " batches of it; with the callback BackupAndRestore, the ", "next Fit goes on from there");
   }
+  if (!interrupted()) TakeAverages();
   if (!interrupted()) engine().ForgetEarlierTraining(0);  // what the next call of Fit does is another training
   callbacks.OnTrainEnd(logs);
   engine().strategy().meeting().Barrier();
@@ -305,6 +306,11 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
     callbacks.OnEpochEnd(epoch, logs);
   }
   return logs;
+}
+
+void Trainer::TakeAverages() {
+  if (!engine().optimizer()->uses_ema() || engine().Iterations() == 0) return;
+  ChangeAverages(AveragesChange::kOverwriteWeights);
 }
 
 Logs Trainer::RunTest(Batches& batches, Callback& callbacks, const std::string& where,

@@ -43,6 +43,7 @@ class Trainer final : public CallbackHost {
   int64_t Iterations() override;
   std::vector<Tensor> GetWeights() override;
   void SetWeights(const std::vector<Tensor>& weights) override;
+  void ChangeAverages(AveragesChange change) override;
   std::vector<std::string> WeightNames() const override;
   MetricDirection DirectionOf(const std::string& name) const override;
   void Save(const std::string& path) override;
@@ -80,6 +81,8 @@ class Trainer final : public CallbackHost {
   // Runs the epochs from `progress` on. Returns the logs of the last one.
   Logs RunEpochs(const StepFunction& step, Batches* validation, const FitOptions& options, FitProgress& progress,
                  History& history);
+  // Gives the weights the values of their averages, if the optimizer keeps some and has made an update.
+  void TakeAverages();
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
   // If stop() becomes true, ends after the current batch and does not call OnTestEnd.
   Logs RunTest(

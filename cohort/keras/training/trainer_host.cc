@@ -20,6 +20,14 @@ bool Trainer::has_learning_rate_schedule() const {
 std::vector<Tensor> Trainer::GetWeights() { return engine().GetWeights(); }
 void Trainer::SetWeights(const std::vector<Tensor>& weights) { engine().SetWeights(weights); }
 
+void Trainer::ChangeAverages(AveragesChange change) {
+  std::vector<Node*> nodes;
+  for (size_t copy = 0; GraphOptimizer* optimizer = engine().optimizer(copy); ++copy) {
+    nodes.push_back(optimizer->ChangeAverages(change));
+  }
+  engine().WithSession([&](Session& session) { session.Run({}, {}, nodes); });
+}
+
 std::vector<std::string> Trainer::WeightNames() const {
   std::vector<std::string> names;
   for (const ModelWeight& weight : engine().weights()) names.push_back(weight.path);

@@ -117,7 +117,7 @@ class DiscretizationLayer final : public Layer {
   }
   ConfigValue::Object Config() const override {
     ConfigValue::List boundaries;
-    for (const double boundary : in_file_) boundaries.push_back(boundary);
+    for (const double boundary : in_file_) boundaries.emplace_back(boundary);
     return {{"dtype", "float32"},          {"bin_boundaries", std::move(boundaries)},
             {"num_bins", nullptr},         {"epsilon", 0.01},
             {"output_mode", output_mode_}, {"sparse", false}};
@@ -181,7 +181,7 @@ constexpr double kEpsilon = 1e-7;  // keras.config.epsilon()
 ConfigValue InFile(const NumberOrList& numbers) {
   if (!numbers.is_list()) return numbers.values()[0];
   ConfigValue::List list;
-  for (const double value : numbers.values()) list.push_back(value);
+  for (const double value : numbers.values()) list.emplace_back(value);
   return list;
 }
 
