@@ -142,6 +142,50 @@ TEST_F(MovingAverageTest, ASaverPutsTheAveragesIntoTheVariables) {
               HasSubstr("either var_list or names"));
 }
 
+// A checkpoint has the average of a variable in parts as one tensor, as it has the variable.
+TEST_F(MovingAverageTest, TheAveragesOfPartsAreOneTensorInFiles) {
+  const testing::TempFolder folder;
+  const auto parts_in = [](Graph& graph) {
+    std::vector<ops::Variable> parts;
+    for (const int part : {0, 1}) {
+      const auto first = static_cast<float>(2 * part + 1);
+      parts.emplace_back(graph, Tensor::Vector<float>({first, first + 1}),
+                         ops::VariableOptions{.name = StrCat("w/part_", part)});
+      parts.back().info()->rows_of = {"w", Shape{4}, 2 * part};
+    }
+    return parts;
+  };
+  const std::vector<ops::Variable> parts = parts_in(graph_);
+  ExponentialMovingAverage ema(0.5);
+  Node* update = ema.Apply(parts);
+  Node* add = parts[1].AssignAdd(ops::Const(graph_, std::vector<float>{2, 4}));
+  Saver saver(graph_);
+  Session session(graph_);
+  session.Run(ops::GlobalVariablesInitializer(graph_));
+  session.Run(add);
+  session.Run(update);
+  const std::string prefix = saver.Save(session, folder / "model");
+
+  Graph whole;
+  const ops::Variable w(whole, Tensor::Vector<float>({0, 0, 0, 0}), {.name = "w"});
+  const ExponentialMovingAverage names(0.5);
+  Saver of_whole(whole, {.names = names.variables_to_restore(whole)});
+  Session one(whole);
+  of_whole.Restore(one, prefix);
+  EXPECT_THAT(one.Run(w).ToVector<float>(), ElementsAre(1, 2, 4, 6));
+
+  Graph divided;
+  const std::vector<ops::Variable> others = parts_in(divided);
+  Saver of_parts(divided, {.names = names.variables_to_restore(divided)});
+  Session two(divided);
+  of_parts.Restore(two, prefix);
+  EXPECT_THAT(two.Run(others[1]).ToVector<float>(), ElementsAre(4, 6));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Saver(divided, {.names = {{"v", others[1]}}});
+              }),
+              HasSubstr("begins with 'w/part_1'"));
+}
+
 TEST_F(MovingAverageTest, WrongUsesAreNamed) {
   ExponentialMovingAverage ema(0.5);
   const ops::Variable count(graph_, Tensor::Scalar(int32_t{1}), {.name = "count", .trainable = false});
