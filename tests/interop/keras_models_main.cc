@@ -491,11 +491,24 @@ Json Predictions(Model& model, const Json& batch) {
   return predictions;
 }
 
+// Fits the model to the first batch of the request, cut into batches of 8, and validates it on the second one. Returns
+// the losses of the validations. "swap" is whether the callback SwapEMAWeights swaps on epochs; null: there is none.
+Json FitAndValidate(Model& model, const Json& request) {
+  const auto data = [&](size_t i) {
+    const Json& batch = request.at("batches")[i];
+    return ModelData(TensorsOf(batch.at("x")), TensorsOf(batch.at("y")));
+  };
+  FitOptions options = {.batch_size = 8, .epochs = request.at("epochs"), .verbose = 0, .shuffle = false};
+  options.validation_data = data(1);
+  if (!request.at("swap").is_null()) options.callbacks = {SwapEMAWeights(request.at("swap").get<bool>())};
+  return model.Fit(data(0), options)["val_loss"];
+}
+
 Json Train(const Json& request) {
   const ModelPtr model = ModelOf(request);
   const Json& batches = request.at("batches");
   const int steps = request.at("steps");
-  const Json losses = Steps(*model, batches, 0, steps);
+  const Json losses = request.contains("epochs") ? FitAndValidate(*model, request) : Steps(*model, batches, 0, steps);
   const Json predictions = Predictions(*model, batches[0]);
   if (request.contains("save")) model->Save(request.at("save"));
   if (request.contains("onnx")) model->ExportOnnx(request.at("onnx"));

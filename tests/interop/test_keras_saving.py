@@ -288,6 +288,30 @@ def test_we_go_on_with_theirs(case, theirs):
     assert_same_losses(case, trained["losses"], losses)
 
 
+@pytest.mark.parametrize("swap", [None, False, True], ids=["no-callback", "swap-for-tests", "swap-on-epochs"])
+@pytest.mark.parametrize("sums", [None, 2], ids=["each-step", "summing"])
+def test_fit_ends_with_the_averages(tmp_path, swap, sums):
+    keras.utils.set_random_seed(5)
+    rng = np.random.default_rng(6)
+    model = keras.Sequential([keras.Input((6,)), layers.Dense(5, activation="tanh"), layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1, momentum=0.9, use_ema=True, ema_momentum=0.7, gradient_accumulation_steps=sums)
+    model.compile(optimizer=optimizer, loss="mse")
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    data = [(rng.normal(0, 1, (40, 6)).astype(np.float32), rng.normal(0, 1, (40, 1)).astype(np.float32)) for _ in "ab"]
+    (answer,) = ask([{
+        "load": path, "steps": 0, "epochs": 4, "swap": swap, "batches": [{"x": [x], "y": [y]} for x, y in data],
+    }])  # fmt: skip
+    assert "error" not in answer, answer
+    callbacks = [] if swap is None else [keras.callbacks.SwapEMAWeights(swap_on_epoch=swap)]
+    history = model.fit(
+        *data[0], batch_size=8, epochs=4, shuffle=False, verbose=0, validation_data=data[1], callbacks=callbacks
+    )
+    np.testing.assert_allclose(answer["losses"], history.history["val_loss"], rtol=1e-4)
+    for mine, weight in zip(answer["weights"].values(), sorted(model.weights, key=lambda one: one.path), strict=True):
+        np.testing.assert_allclose(np.reshape(mine, weight.shape), weight.numpy(), atol=1e-4)
+
+
 def test_what_we_do_not_know_is_named(tmp_path):
     path = tmp_path / "conv_lstm.keras"
     keras.Sequential([keras.Input((3, 4, 2)), layers.ConvLSTM1D(2, 3, name="memory")]).save(path)
