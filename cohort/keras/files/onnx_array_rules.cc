@@ -236,6 +236,7 @@ struct ArrayRules {
     nchw ? t.SetNchw(node, result) : t.SetPlain(node, result);
   }
 
+  // ONNX has no Any and no All: they are the largest and the smallest of the bools as numbers.
   static void Reduce(OnnxTranslation& t, const Node& node) {
     Ints axes = t.Integers(node.input(1));
     const int64_t keep = node.attr<bool>("keep_dims") ? 1 : 0;
@@ -245,15 +246,21 @@ struct ArrayRules {
     // The layout does not matter for a sum over rows and columns.
     const bool nchw = t.OnlyNchw(x) && axes == Ints{1, 2};
     if (nchw) axes = {2, 3};
-    const std::string value = nchw ? t.Nchw(x) : t.Plain(x);
+    std::string value = nchw ? t.Nchw(x) : t.Plain(x);
+    const bool bools = x.dtype() == DType::kBool;
+    const auto cast = [&](const char* suffix, const std::string& from, DType to) {
+      return t.onnx().Add("Cast", node.name() + suffix, {from}, {{"to", int64_t{OnnxGraph::TypeNumber(to)}}});
+    };
+    if (bools) value = cast("/numbers", value, DType::kInt32);
+    const std::string op = node.op_name() == "Any" ? "Max" : node.op_name() == "All" ? "Min" : node.op_name();
     std::string result;
     if (node.op_name() == "Sum") {  // the one that takes them as an input in this opset
       const std::string input = t.onnx().AddConstant(node.name() + "/axes", axes);
       result = t.onnx().Add("ReduceSum", node.name(), {value, input}, {{"keepdims", keep}});
     } else {
-      result =
-          t.onnx().Add(("Reduce" + node.op_name()).c_str(), node.name(), {value}, {{"axes", axes}, {"keepdims", keep}});
+      result = t.onnx().Add(("Reduce" + op).c_str(), node.name(), {value}, {{"axes", axes}, {"keepdims", keep}});
     }
+    if (bools) result = cast("/bools", result, DType::kBool);
     nchw&& keep == 1 ? t.SetNchw(node, result) : t.SetPlain(node, result);
   }
 
@@ -331,6 +338,8 @@ const OnnxRules& OnnxArrayRules() {
                                   {"Sum", ArrayRules::Reduce},
                                   {"Max", ArrayRules::Reduce},
                                   {"Min", ArrayRules::Reduce},
+                                  {"Any", ArrayRules::Reduce},
+                                  {"All", ArrayRules::Reduce},
                                   {"ResourceGather", ArrayRules::ResourceGather},
                                   {"GatherV2", ArrayRules::Gather},
                                   {"MatMul", ArrayRules::MatMul},

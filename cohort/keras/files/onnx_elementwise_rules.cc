@@ -126,6 +126,12 @@ struct ElementwiseRules {
     t.SetPlain(node, t.onnx().Add("Where", node.name(), {flags, t.Plain(node.input(1)), t.Plain(node.input(2))}));
   }
 
+  static void ZerosLike(OnnxTranslation& t, const Node& node) {
+    const std::string shape = t.onnx().Add("Shape", node.name() + "/shape", {t.Plain(node.input(0))});
+    const std::string zero = t.onnx().AddConstant(node.name() + "/zero", Tensor::Zeros(node.output_dtype(0), Shape()));
+    t.SetPlain(node, t.onnx().Add("Expand", node.name(), {zero, shape}));
+  }
+
   static void LayerNorm(OnnxTranslation& t, const Node& node) {
     const std::vector<std::string> inputs = {t.Plain(node.input(0)), t.Plain(node.input(1)), t.Plain(node.input(2))};
     t.SetPlain(node, t.onnx().Add("LayerNormalization", node.name(), inputs,
@@ -151,6 +157,7 @@ const OnnxRules& OnnxElementwiseRules() {
                      {"SquaredDifference", ElementwiseRules::SquaredDifference},
                      {"Cast", ElementwiseRules::Cast},
                      {"Select", ElementwiseRules::Select},
+                     {"ZerosLike", ElementwiseRules::ZerosLike},
                      {"LayerNorm", ElementwiseRules::LayerNorm},
                      {"Softmax", ElementwiseRules::Softmax},
                      {"LogSoftmax", ElementwiseRules::Softmax}};
