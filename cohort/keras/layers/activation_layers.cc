@@ -42,6 +42,7 @@ class ReLULayer final : public Layer {
     const Output below = ops::Relu(ops::Sub(number(threshold), x));
     return {ops::Sub(y, ops::Mul(below, number(options_.negative_slope)))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     return {{"max_value", options_.max_value},
             {"negative_slope", options_.negative_slope},
@@ -69,6 +70,7 @@ class LeakyReLULayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {ops::LeakyRelu(ctx.Computed(inputs.at(0)), static_cast<float>(slope_))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return {{"negative_slope", slope_}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
     LeakyReLUOptions options = {.name = ReadName(reader)};
@@ -106,6 +108,7 @@ class PReLULayer final : public Layer {
     const Output x = ctx.Computed(inputs[0]);
     return {ops::Sub(ops::Relu(x), ops::Mul(ctx.weight("alpha"), ops::Relu(ops::Neg(x))))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     const auto& shared = options_.shared_axes;
     return {{"alpha_initializer", options_.alpha_initializer.Serialized()},
@@ -137,6 +140,7 @@ class ELULayer final : public Layer {
     if (alpha_ == 1) return {ops::Elu(x)};
     return {ops::Add(ops::Relu(x), ops::Mul(ops::Minimum(ops::Elu(x), 0), alpha_))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return {{"alpha", alpha_}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
     ELUOptions options = {.name = ReadName(reader)};
@@ -151,20 +155,17 @@ class ELULayer final : public Layer {
 class SoftmaxLayer final : public Layer {
  public:
   explicit SoftmaxLayer(const SoftmaxOptions& options) : Layer("Softmax", options.name), axis_(options.axis) {}
-  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
-    static const ActivationFunction softmax("softmax");
-    const int rank = inputs.at(0).shape().rank();
-    const int axis = axis_ < 0 ? rank + axis_ : axis_;
-    if (axis < 0 || axis >= rank) {
-      throw InvalidArgumentError(
-          StrCat("[keras/softmax] expected an input with axis ", axis_, "; got shape ", inputs[0].shape()));
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
+    const Output mask = ctx.mask(0);
+    if (!mask.valid()) return {Softmaxed(inputs.at(0))};
+    if (mask.shape().rank() != inputs.at(0).shape().rank()) {
+      throw InvalidArgumentError(StrCat("[keras/softmax] expected a mask of the rank of the input ", inputs[0].shape(),
+                                        "; got a mask ", mask.shape(),
+                                        "; an activation 'softmax' of the layer before needs no mask"));
     }
-    if (axis == rank - 1) return {softmax(inputs[0])};
-    // The op works on the last axis. This permutation is its own inverse.
-    std::vector<int64_t> swapped;
-    for (int i = 0; i < rank; ++i) swapped.push_back(i == axis ? rank - 1 : i == rank - 1 ? axis : i);
-    return {ops::Transpose(softmax(ops::Transpose(inputs[0], swapped)), swapped)};
+    return {ops::SelectV2(mask, Softmaxed(ops::SelectV2(mask, inputs[0], -1e9)), 0)};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return {{"axis", axis_}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
     SoftmaxOptions options = {.name = ReadName(reader)};
@@ -173,6 +174,21 @@ class SoftmaxLayer final : public Layer {
   }
 
  private:
+  Output Softmaxed(Output x) const {
+    static const ActivationFunction softmax("softmax");
+    const int rank = x.shape().rank();
+    const int axis = axis_ < 0 ? rank + axis_ : axis_;
+    if (axis < 0 || axis >= rank) {
+      throw InvalidArgumentError(
+          StrCat("[keras/softmax] expected an input with axis ", axis_, "; got shape ", x.shape()));
+    }
+    if (axis == rank - 1) return softmax(x);
+    // The op works on the last axis. This permutation is its own inverse.
+    std::vector<int64_t> swapped;
+    for (int i = 0; i < rank; ++i) swapped.push_back(i == axis ? rank - 1 : i == rank - 1 ? axis : i);
+    return ops::Transpose(softmax(ops::Transpose(x, swapped)), swapped);
+  }
+
   const int axis_;
 };
 
@@ -196,6 +212,7 @@ class RescalingLayer final : public Layer {
     const Output x = ctx.Computed(IsFloating(input.dtype()) ? input : ops::Cast(input, DType::kFloat32));
     return {ops::Add(ops::Mul(x, Value(x, scale_)), Value(x, offset_))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return {{"scale", InFile(scale_)}, {"offset", InFile(offset_)}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
     NumberOrList offset = 0.0;

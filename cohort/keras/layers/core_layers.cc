@@ -1,6 +1,6 @@
-// The layers Dense, Activation, Dropout and Embedding, and InputLayer. Each class declares its weights in Build,
-// computes in Call, and converts its options to and from files in Config and FromConfig. The table of makers is at the
-// end.
+// The layers Dense, Activation, Dropout, Embedding and Masking, and InputLayer. Each class declares its weights in
+// Build, computes in Call, and converts its options to and from files in Config and FromConfig. The table of makers is
+// at the end.
 #include "cohort/keras/layers/core_layers.h"
 
 #include "cohort/core/error.h"
@@ -9,8 +9,11 @@
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
+#include "cohort/ops/reduction.h"
+#include "cohort/ops/select.h"
 
 namespace cohort::keras {
 namespace {
@@ -54,6 +57,7 @@ class DenseLayer final : public Layer {
     return {ops::Reshape(x, ReshapeDims(result))};
   }
 
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     return {{"units", units_},
             {"activation", options_.activation.Serialized()},
@@ -89,6 +93,7 @@ class ActivationLayer final : public Layer {
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
     return {activation_(inputs.at(0))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return {{"activation", activation_.Serialized()}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
     ActivationFunction activation;
@@ -111,6 +116,7 @@ class DropoutLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {ctx.training() ? ops::StatelessDropout(inputs.at(0), rate_, ctx.StepSeed(seed_)) : inputs.at(0)};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     return {{"rate", rate_}, {"seed", seed_ == 0 ? ConfigValue() : ConfigValue(seed_)}, {"noise_shape", nullptr}};
   }
@@ -150,7 +156,8 @@ class EmbeddingLayer final : public Layer {
     if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
       indices = ops::Cast(indices, DType::kInt32);
     }
-    return {ctx.Rows("embeddings", indices)};
+    const Output rows = ctx.Rows("embeddings", indices);
+    return {options_.mask_zero ? ctx.WithMask(rows, ops::NotEqual(inputs[0], 0)) : rows};
   }
   DType InputDType() const override { return DType::kInt64; }
   ConfigValue::Object Config() const override {
@@ -160,14 +167,14 @@ class EmbeddingLayer final : public Layer {
             {"embeddings_regularizer", options_.embeddings_regularizer.Serialized()},
             {"activity_regularizer", nullptr},
             {"embeddings_constraint", nullptr},
-            {"mask_zero", false}};
+            {"mask_zero", options_.mask_zero}};
   }
   static LayerRef FromConfig(ConfigReader& reader) {
     EmbeddingOptions options;
     ReadWeighted(reader, options);
     Read(reader, "embeddings_initializer", options.embeddings_initializer);
     Read(reader, "embeddings_regularizer", options.embeddings_regularizer);
-    reader.OnlyDefault("mask_zero", false);
+    reader.Read("mask_zero", options.mask_zero);
     return Embedding(reader.Required("input_dim").AsInt(), reader.Required("output_dim").AsInt(), options);
   }
 
@@ -175,6 +182,30 @@ class EmbeddingLayer final : public Layer {
   const int64_t input_dim_;
   const int64_t output_dim_;
   const EmbeddingOptions options_;
+};
+
+class MaskingLayer final : public Layer {
+ public:
+  explicit MaskingLayer(const MaskingOptions& options)
+      : Layer("Masking", options.name), mask_value_(options.mask_value) {}
+  std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
+    if (OnlyInput(inputs).shape.rank() >= 2) return {};
+    throw InvalidArgumentError(
+        StrCat("[keras/masking] expected an input [batch, ..., features]; got shape ", inputs[0].shape));
+  }
+  Output Call(CallContext& ctx, Output x) const override {
+    const Output mask = ops::Any(ops::NotEqual(x, mask_value_), {-1});
+    return ctx.WithMask(ops::SelectV2(ops::ExpandDims(mask, -1), x, 0), mask);
+  }
+  ConfigValue::Object Config() const override { return {{"mask_value", mask_value_}}; }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    MaskingOptions options = {.name = ReadName(reader)};
+    reader.Read("mask_value", options.mask_value);
+    return Masking(options);
+  }
+
+ private:
+  const double mask_value_;
 };
 
 }  // namespace
@@ -206,11 +237,9 @@ LayerRef InputLayer::FromConfig(ConfigReader& reader) {
 }
 
 std::vector<LayerMaker> CoreLayerMakers() {
-  return {{"InputLayer", InputLayer::FromConfig},
-          {"Dense", DenseLayer::FromConfig},
-          {"Activation", ActivationLayer::FromConfig},
-          {"Dropout", DropoutLayer::FromConfig},
-          {"Embedding", EmbeddingLayer::FromConfig}};
+  return {{"InputLayer", InputLayer::FromConfig},      {"Dense", DenseLayer::FromConfig},
+          {"Activation", ActivationLayer::FromConfig}, {"Dropout", DropoutLayer::FromConfig},
+          {"Embedding", EmbeddingLayer::FromConfig},   {"Masking", MaskingLayer::FromConfig}};
 }
 
 LayerTensor Input(const Shape& shape, const InputOptions& options) {
@@ -228,6 +257,9 @@ LayerRef Activation(const ActivationFunction& activation, const LayerOptions& op
 LayerRef Dropout(double rate, const DropoutOptions& options) { return MakeLayer<DropoutLayer>(rate, options); }
 LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options) {
   return MakeLayer<EmbeddingLayer>(input_dim, output_dim, options);
+}
+LayerRef Masking(const MaskingOptions& options) {
+  return MakeLayer<MaskingLayer>(options).WithInputShape(options.input_shape);
 }
 
 }  // namespace cohort::keras

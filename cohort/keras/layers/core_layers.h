@@ -1,5 +1,5 @@
 // Layers for values of any shape:
-// - Input, Dense, Embedding, Dropout;
+// - Input, Dense, Embedding, Masking, Dropout;
 // - Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax, Rescaling, which change each element;
 // - Flatten, Reshape, Permute, which change shapes;
 // - Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot, which put several values together.
@@ -81,7 +81,9 @@ struct COHORT_EXPORT SoftmaxOptions {
   int axis = -1;  // axis 0 is the batch; -1 is the last axis
   std::string name;
 };
-// Computes e^x divided by the sum of e^x along the axis. Throws InvalidArgumentError for an input without this axis.
+// Computes e^x divided by the sum of e^x along the axis. Where the mask of x is false, the result is 0, and the element
+// does not count in the sum. Throws InvalidArgumentError for an input without this axis, and for a mask of another rank
+// than the input's.
 COHORT_EXPORT LayerRef Softmax(const SoftmaxOptions& options = {});
 
 // One number, or a list with a number for each channel (index of the last axis).
@@ -116,6 +118,7 @@ COHORT_EXPORT LayerRef Dropout(double rate, const DropoutOptions& options = {});
 struct COHORT_EXPORT EmbeddingOptions {
   Initializer embeddings_initializer = "random_uniform";
   Regularizer embeddings_regularizer;
+  bool mask_zero = false;  // true: 0 pads; the result carries a mask, which is false where the input is 0
   std::string name;
   bool trainable = true;
 };
@@ -123,6 +126,15 @@ struct COHORT_EXPORT EmbeddingOptions {
 // [batch, ...] become [batch, ..., output_dim]. An integer outside of [0, input_dim) fails the step with
 // InvalidArgumentError. The gradient is sparse: an update changes only the rows that occur.
 COHORT_EXPORT LayerRef Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options = {});
+
+struct COHORT_EXPORT MaskingOptions {
+  double mask_value = 0.0;
+  std::string name;
+  std::optional<Shape> input_shape;  // of one example; see Sequential::Add
+};
+// Gives x [batch, steps, ..., features] a mask [batch, steps, ...]. It is false for a step all of whose features are
+// mask_value, and the features of such a step become 0. Throws InvalidArgumentError for inputs of a rank below 2.
+COHORT_EXPORT LayerRef Masking(const MaskingOptions& options = {});
 
 // [batch, ...] becomes [batch, product of the other dimensions].
 COHORT_EXPORT LayerRef Flatten(const LayerOptions& options = {});

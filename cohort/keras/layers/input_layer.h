@@ -17,6 +17,7 @@ class InputLayer final : public Layer {
   ConfigValue::Object Config() const override;
   static LayerRef FromConfig(ConfigReader& reader);
   std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override { return inputs; }
+  bool supports_masking() const override { return true; }
 
  private:
   const LayerInput spec_;

@@ -75,7 +75,36 @@ ops::Variable CallContext::variable(const std::string& name) const {
 
 Output CallContext::Computed(Output value) const { return instance_.Computed(value); }
 
+Output CallContext::mask(size_t i) const {
+  knows_masks_ = true;
+  return i < inputs_.size() ? instance_.MaskOf(inputs_[i]) : Output();
+}
+
+bool CallContext::IsInput(const Output& value) const {
+  return std::find(inputs_.begin(), inputs_.end(), value) != inputs_.end();
+}
+
+Output CallContext::WithMask(Output value, Output mask) {
+  if (!mask.valid()) return value;
+  const Shape& whole = value.shape();
+  const bool fits =
+      mask.dtype() == DType::kBool && &mask.graph() == &graph() &&
+      (!whole.has_rank() || !mask.shape().has_rank() ||
+       (mask.shape().rank() <= whole.rank() && mask.shape().IsCompatibleWith(whole.Sub(0, mask.shape().rank()))));
+  if (!fits) {
+    throw InvalidArgumentError(StrCat("[keras/layer] expected in layer '", path_, "' a bool mask of the model's graph ",
+                                      "with the first dimensions of the value ", whole, "; got ", mask.dtype(),
+                                      mask.shape()));
+  }
+  const Output carried = instance_.MaskOf(value);
+  if (carried == mask && !IsInput(value)) return value;
+  if (carried.valid() || IsInput(value)) value = ops::Identity(value);
+  instance_.SetMaskOf(value, mask);
+  return value;
+}
+
 std::vector<Output> CallContext::Call(const Layer& layer, const std::vector<Output>& inputs) {
+  knows_masks_ = true;
   const std::string name = instance_.NameOf(layer, path_);
   return instance_.Add(layer, path_.empty() ? name : path_ + "/" + name, inputs);
 }

@@ -15,6 +15,13 @@
 //   keras::Sequential model({keras::Dense(8), keras::MakeLayer<Scale>()});
 //
 // docs/how-to/add-a-layer.md says how such a layer can be saved in files.
+//
+// Masks. A value that flows between layers may carry a mask, as in Keras: a bool tensor with the value's first
+// dimensions, mostly [batch, steps]. False says that a step does not count, such as a step that only pads a short
+// sequence. Embedding(mask_zero) and Masking make masks. A layer reads those of its inputs (CallContext::mask), gives
+// its results others (CallContext::WithMask), or passes them on (Layer::supports_masking). If an output of the model
+// carries a mask, the masked steps count neither in the loss nor in metrics that are means. A model without masks has
+// no node for them. Shape inference (InferOutputs) calls layers without masks, so a layer must not need one.
 #pragma once
 
 #include <atomic>
@@ -90,8 +97,15 @@ class COHORT_EXPORT CallContext {
   // Returns `value` in the dtype of the computation: float32, or bfloat16 in a model of mixed precision. The floating
   // inputs of Call already have this dtype.
   Output Computed(Output value) const;
+  // Returns the mask that input `i` carries, or an Output that is not valid if it carries none.
+  Output mask(size_t i = 0) const;
+  // Returns `value` with this mask. It carries the mask into inner layers, and as a result of the layer into the next
+  // ones. If `value` is an input or carries another mask, the result is a copy, because others use the value. Returns
+  // `value` itself if the mask is not valid. Throws InvalidArgumentError for a mask that is not bool, is of another
+  // graph, or has other dimensions than the first ones of the value.
+  Output WithMask(Output value, Output mask);
   // Adds a layer inside this one. Its weights are called "<this layer>/<that layer>/<weight>". If the same layer is
-  // added twice, both uses have the same weights.
+  // added twice, both uses have the same weights. The layer sees the masks of `inputs`.
   std::vector<Output> Call(const Layer& layer, const std::vector<Output>& inputs);
   // As above, for a layer with one input and one result.
   Output Call(const Layer& layer, Output input) { return Call(layer, std::vector<Output>{input}).at(0); }
@@ -117,11 +131,14 @@ class COHORT_EXPORT CallContext {
       : instance_(instance), path_(std::move(path)), trainable_(trainable) {}
   // Adds the weight to those of the layer, if it is not among them yet.
   void Declare(const WeightSpec& spec);
+  bool IsInput(const Output& value) const;
 
   LayerInstance& instance_;
   const std::string path_;  // "block/dense"; "" for the model itself
   const bool trainable_;
   std::vector<std::pair<std::string, ops::Variable>> weights_;
+  std::vector<Output> inputs_;
+  mutable bool knows_masks_ = false;  // the layer has asked for a mask, or has called a layer, which may do so
 };
 
 // The base of layers. Thread-safe, and immutable except for SetTrainable. Models share ownership through LayerRef.
@@ -151,6 +168,10 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   // throws UnimplementedError.
   virtual std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const;
   virtual Output Call(CallContext& ctx, Output x) const;
+  // Says which masks the results have that carry none by CallContext::WithMask or from a layer inside. true: result i
+  // carries the mask of input i. false: it carries none. Then a model warns if an input with a mask gets to the layer,
+  // unless the layer asks for the mask.
+  virtual bool supports_masking() const { return false; }
   // Returns the dtype of the input of a Sequential that begins with this layer and has no Input().
   virtual DType InputDType() const { return DType::kFloat32; }
   // Returns the options as Keras's files have them, without name, trainable and dtype. A LayerFactory (RegisterLayer,

@@ -1,6 +1,7 @@
 #include "cohort/keras/layers/layer_instance.h"
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/string_names.h"
 #include "cohort/ops/array.h"
@@ -94,7 +95,10 @@ Output LayerInstance::Computed(Output value) const {
 std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& path, const std::vector<Output>& given) {
   std::vector<Output> inputs;
   inputs.reserve(given.size());
-  for (const Output& value : given) inputs.push_back(IsFloating(value.dtype()) ? Computed(value) : value);
+  for (const Output& value : given) {
+    inputs.push_back(IsFloating(value.dtype()) ? Computed(value) : value);
+    if (!masks_.empty()) SetMaskOf(inputs.back(), MaskOf(value));
+  }
   std::vector<LayerInput> specs;
   specs.reserve(inputs.size());
   for (const Output& input : inputs) specs.push_back({input.dtype(), input.shape()});
@@ -103,9 +107,11 @@ std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& pa
   std::vector<Output> outputs;
   try {
     CallContext ctx(*this, path, !frozen_);
+    ctx.inputs_ = inputs;
     for (const WeightSpec& spec : layer.Build(specs)) ctx.Declare(spec);
     const NameScope scope(graph(), path.substr(path.rfind('/') + 1));
     outputs = layer.Call(ctx, inputs);
+    if (!masks_.empty()) PassMasks(layer, ctx, outputs);
   } catch (const InvalidArgumentError& error) {
     const std::string where = StrCat("layer '", path, "' (", layer.class_name(), ")");
     // A layer inside another one has said it already.
@@ -116,6 +122,35 @@ std::vector<Output> LayerInstance::Add(const Layer& layer, const std::string& pa
   values_.push_back({path, outputs});
   layers_.push_back({layer.weak_from_this(), layer.trainable()});
   return outputs;
+}
+
+Output LayerInstance::MaskOf(const Output& value) const {
+  const auto found = masks_.find({value.node, value.index});
+  return found == masks_.end() ? Output() : found->second;
+}
+
+void LayerInstance::SetMaskOf(const Output& value, const Output& mask) {
+  if (mask.valid()) masks_[{value.node, value.index}] = mask;
+}
+
+void LayerInstance::PassMasks(const Layer& layer, const CallContext& ctx, std::vector<Output>& results) {
+  const bool passes = layer.supports_masking();
+  for (size_t i = 0; i < results.size(); ++i) {
+    const bool is_input = ctx.IsInput(results[i]);
+    const Output carried = MaskOf(results[i]);
+    if (carried.valid() && !is_input) continue;  // by WithMask or from a layer inside
+    const Output mask = passes && i < ctx.inputs_.size() ? MaskOf(ctx.inputs_[i]) : Output();
+    if (mask == carried) continue;
+    if (is_input) results[i] = ops::Identity(results[i]);
+    SetMaskOf(results[i], mask);
+  }
+  if (!options_.warns || passes || ctx.knows_masks_) return;
+  for (const Output& input : ctx.inputs_) {
+    if (!MaskOf(input).valid() || MaskOf(input).shape().rank() < 2) continue;
+    LogWarning("keras", StrCat("layer '", ctx.path_, "' (", layer.class_name(),
+                               ") gets an input with a mask and does not use it; the layers behind it see no mask"));
+    return;
+  }
 }
 
 std::vector<Output> LayerInstance::Penalties() const {

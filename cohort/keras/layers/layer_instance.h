@@ -93,6 +93,7 @@ class LayerInstance {
     Output step = {};                               // in training: the number of the step, an int64 scalar
     distribute::ReplicaContext* replica = nullptr;  // valid while layers are added; null: one replica
     WeightUpdates* updates = nullptr;               // in training: shared by the step; null: updates are ignored
+    bool warns = false;                             // of layers that drop the masks of their inputs
   };
 
   // A layer that was added, and whether it was trainable then.
@@ -115,6 +116,10 @@ class LayerInstance {
   distribute::ReplicaContext* replica() const { return options_.replica; }
   // Returns `value` in the dtype `compute_dtype`. Adds a cast if it has another dtype.
   Output Computed(Output value) const;
+  // Returns the mask that a value carries, or an Output that is not valid if it carries none.
+  Output MaskOf(const Output& value) const;
+  // Gives a value a mask. If the mask is not valid, does nothing.
+  void SetMaskOf(const Output& value, const Output& mask);
   // Returns the results of each layer, in the order of calls. Inner layers come before the layers that contain them.
   const std::vector<LayerValues>& values() const { return values_; }
   // Returns the layers in the same order.
@@ -126,12 +131,16 @@ class LayerInstance {
 
  private:
   friend class CallContext;
+  // Gives the results of a layer the masks that Layer::supports_masking says.
+  void PassMasks(const Layer& layer, const CallContext& ctx, std::vector<Output>& results);
+
   WeightStore& weights_;
   const Options options_;
   bool frozen_ = false;  // inside a layer that is not trainable
   std::vector<LayerValues> values_;
   std::vector<AddedLayer> layers_;
   std::vector<Output> losses_;
+  std::map<std::pair<const Node*, int>, Output> masks_;                // of the values that carry one
   std::map<std::pair<std::string, const Layer*>, std::string> names_;  // by path of the parent
   std::set<std::string> taken_;                                        // full paths of names
 };

@@ -1,4 +1,6 @@
 // Layers of core_layers.h that put several values together.
+#include <algorithm>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/core_layers.h"
@@ -8,10 +10,13 @@
 #include "cohort/keras/string_names.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/matmul.h"
+#include "cohort/ops/select.h"
+#include "cohort/ops/slice.h"
 
 namespace cohort::keras {
 namespace {
@@ -22,21 +27,46 @@ struct Merge {
   Output (*function)(const Output&, const Output&);
   bool takes_only_two = false;
   bool divides = false;  // by the number of inputs, at the end
+  // What a masked step does: nothing beside the mask of the result; counts as ones; or is left out, so that the other
+  // inputs decide.
+  enum class Masked { kCounts, kIsOne, kIsLeftOut } masked = Masked::kCounts;
 };
+
+// Returns a mask [batch, steps, ...] with a last dimension of 1, so that it broadcasts against the value.
+Output Wide(Output mask) { return ops::ExpandDims(mask, -1); }
+
+Output Or(Output x, Output y) { return ops::LogicalOr(x, y); }
+
+// Returns the masks of the inputs. If none has a mask, the result is empty; an input without a mask has an Output that
+// is not valid.
+std::vector<Output> MasksOf(const CallContext& ctx, size_t inputs) {
+  std::vector<Output> masks;
+  bool any = false;
+  for (size_t i = 0; i < inputs; ++i) {
+    masks.push_back(ctx.mask(i));
+    any = any || masks.back().valid();
+  }
+  return any ? masks : std::vector<Output>();
+}
 
 class MergingLayer final : public Layer {
  public:
   MergingLayer(const Merge& merge, const LayerOptions& options)
       : Layer(merge.class_name, options.name), merge_(merge) {}
-  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     if (inputs.size() < 2 || (merge_.takes_only_two && inputs.size() > 2)) {
       throw InvalidArgumentError(StrCat("[keras/", SnakeCase(class_name()), "] expected two inputs",
                                         merge_.takes_only_two ? "" : " or more", "; got ", inputs.size()));
     }
-    Output merged = inputs[0];
-    for (size_t i = 1; i < inputs.size(); ++i) merged = merge_.function(merged, inputs[i]);
-    if (!merge_.divides) return {merged};
-    return {ops::Div(merged, ops::ScalarLike(merged, static_cast<double>(inputs.size())))};
+    const std::vector<Output> masks = MasksOf(ctx, inputs.size());
+    // The result has a mask if all inputs have one: a step counts that counts in one of them.
+    Output mask;
+    if (std::all_of(masks.begin(), masks.end(), [](const Output& one) { return one.valid(); })) {
+      for (const Output& one : masks) mask = mask.valid() ? Or(mask, one) : one;
+    }
+    Output merged = masks.empty() ? Merged(inputs) : MergedWithMasks(inputs, masks, mask);
+    if (merge_.divides) merged = ops::Div(merged, ops::ScalarLike(merged, static_cast<double>(inputs.size())));
+    return {ctx.WithMask(merged, mask)};
   }
   ConfigValue::Object Config() const override { return {}; }
   template <LayerRef (*kMake)(const LayerOptions&)>
@@ -45,6 +75,33 @@ class MergingLayer final : public Layer {
   }
 
  private:
+  Output Merged(const std::vector<Output>& inputs) const {
+    Output merged = inputs[0];
+    for (size_t i = 1; i < inputs.size(); ++i) merged = merge_.function(merged, inputs[i]);
+    return merged;
+  }
+
+  // `mask` is that of the result, or not valid.
+  Output MergedWithMasks(const std::vector<Output>& inputs, const std::vector<Output>& masks, Output mask) const {
+    if (merge_.masked == Merge::Masked::kCounts) return Merged(inputs);
+    if (merge_.masked == Merge::Masked::kIsOne) {
+      std::vector<Output> factors;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        factors.push_back(masks[i].valid() ? ops::SelectV2(Wide(masks[i]), inputs[i], 1) : inputs[i]);
+      }
+      const Output product = Merged(factors);
+      return mask.valid() ? ops::SelectV2(Wide(mask), product, 0) : product;
+    }
+    Output merged = inputs[0], counts = masks[0];
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      const Output x = masks[i].valid() ? ops::SelectV2(Wide(masks[i]), inputs[i], merged) : inputs[i];
+      if (counts.valid()) merged = ops::SelectV2(Wide(counts), merged, x);
+      counts = counts.valid() && masks[i].valid() ? Or(counts, masks[i]) : Output();
+      merged = merge_.function(merged, x);
+    }
+    return merged;
+  }
+
   const Merge merge_;
 };
 
@@ -57,9 +114,10 @@ class ConcatenateLayer final : public Layer {
  public:
   explicit ConcatenateLayer(const ConcatenateOptions& options)
       : Layer("Concatenate", options.name), axis_(options.axis) {}
-  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
+  std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     if (inputs.empty()) throw InvalidArgumentError("[keras/concatenate] expected one input or more; got none");
-    return {ops::Concat(inputs, axis_)};
+    const Output whole = ops::Concat(inputs, axis_);
+    return {ctx.WithMask(whole, JoinedMask(inputs, MasksOf(ctx, inputs.size())))};
   }
   ConfigValue::Object Config() const override { return {{"axis", axis_}}; }
   static LayerRef FromConfig(ConfigReader& reader) {
@@ -69,6 +127,29 @@ class ConcatenateLayer final : public Layer {
   }
 
  private:
+  // All steps of an input without a mask count. Along the last axis, a step of the result counts if it does in one of
+  // the inputs.
+  Output JoinedMask(const std::vector<Output>& inputs, std::vector<Output> masks) const {
+    for (size_t i = 0; i < masks.size(); ++i) {
+      const int rank = inputs[i].shape().rank();
+      if (!masks[i].valid()) {
+        std::vector<int64_t> size(static_cast<size_t>(rank), -1);
+        size.back() = 1;
+        const Output one = ops::Slice(inputs[i], std::vector<int64_t>(size.size(), 0), size);
+        masks[i] = ops::Equal(ops::ZerosLike(ops::Squeeze(one, {-1})), 0);
+      } else if (masks[i].shape().rank() != rank - 1) {
+        throw InvalidArgumentError(StrCat("[keras/concatenate] expected a mask of rank ", rank - 1, " for the input ",
+                                          inputs[i].shape(), "; got a mask ", masks[i].shape()));
+      }
+    }
+    if (masks.empty()) return {};
+    const int rank = inputs[0].shape().rank();
+    if ((axis_ < 0 ? axis_ + rank : axis_) != rank - 1) return ops::Concat(masks, axis_ < 0 ? axis_ + 1 : axis_);
+    Output mask = masks[0];
+    for (size_t i = 1; i < masks.size(); ++i) mask = Or(mask, masks[i]);
+    return mask;
+  }
+
   const int axis_;
 };
 
@@ -145,16 +226,19 @@ LayerRef Subtract(const LayerOptions& options) {
   return Merging({.class_name = "Subtract", .function = difference, .takes_only_two = true}, options);
 }
 LayerRef Multiply(const LayerOptions& options) {
-  return Merging({"Multiply", [](const Output& x, const Output& y) { return ops::Mul(x, y); }}, options);
+  const auto product = [](const Output& x, const Output& y) { return ops::Mul(x, y); };
+  return Merging({.class_name = "Multiply", .function = product, .masked = Merge::Masked::kIsOne}, options);
 }
 LayerRef Average(const LayerOptions& options) {
   return Merging({.class_name = "Average", .function = Sum, .divides = true}, options);
 }
 LayerRef Maximum(const LayerOptions& options) {
-  return Merging({"Maximum", [](const Output& x, const Output& y) { return ops::Maximum(x, y); }}, options);
+  const auto larger = [](const Output& x, const Output& y) { return ops::Maximum(x, y); };
+  return Merging({.class_name = "Maximum", .function = larger, .masked = Merge::Masked::kIsLeftOut}, options);
 }
 LayerRef Minimum(const LayerOptions& options) {
-  return Merging({"Minimum", [](const Output& x, const Output& y) { return ops::Minimum(x, y); }}, options);
+  const auto smaller = [](const Output& x, const Output& y) { return ops::Minimum(x, y); };
+  return Merging({.class_name = "Minimum", .function = smaller, .masked = Merge::Masked::kIsLeftOut}, options);
 }
 LayerRef Concatenate(const ConcatenateOptions& options) { return MakeLayer<ConcatenateLayer>(options); }
 LayerRef Dot(const DotAxes& axes, const DotOptions& options) { return MakeLayer<DotLayer>(axes, options); }

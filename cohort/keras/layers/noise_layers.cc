@@ -83,6 +83,7 @@ class NoiseLayer final : public Layer {
     if (!ctx.training() || amount_ == 0) return {inputs[0]};
     return {function_(ctx.Computed(inputs[0]), amount_, ctx.StepSeed(seed_))};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     ConfigValue::Object config = {{kind_.amount, amount_}, {"seed", seed_ == 0 ? ConfigValue() : ConfigValue(seed_)}};
     if (kind_.rank == 4) config.emplace_back("data_format", "channels_last");

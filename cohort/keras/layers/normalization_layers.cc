@@ -10,9 +10,11 @@
 #include "cohort/keras/layers/unit_length.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/normalization.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/ops/select.h"
 #include "cohort/ops/unary.h"
 
 namespace cohort::keras {
@@ -113,10 +115,11 @@ class BatchNormalizationLayer final : public Layer {
     const int64_t channels = shape.dim(shape.rank() - 1);
     const Output x =
         shape.rank() == 4 ? ctx.Computed(inputs[0]) : ops::Reshape(ctx.Computed(inputs[0]), {-1, 1, 1, channels});
-    const Output y = Normalized(ctx, x, channels);
+    const Output y = Normalized(ctx, x, MaskOfRows(ctx, shape), channels);
     return {shape.rank() == 4 ? y : ops::Reshape(y, ReshapeDims(shape))};
   }
 
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     return NormalizationConfig(options_,
                                {{"momentum", options_.momentum},
@@ -137,7 +140,20 @@ class BatchNormalizationLayer final : public Layer {
   }
 
  private:
-  Output Normalized(CallContext& ctx, Output x, int64_t channels) const {
+  // Returns the mask as [rows, 1, 1, 1], or as [batch, rows, columns, 1] for images. Returns an Output that is not
+  // valid if there is none.
+  static Output MaskOfRows(CallContext& ctx, const Shape& shape) {
+    const Output mask = ctx.mask(0);
+    if (!mask.valid()) return {};
+    if (mask.shape().rank() != shape.rank() - 1) {
+      throw InvalidArgumentError(StrCat("[keras/batch_normalization] expected a mask of rank ", shape.rank() - 1,
+                                        " for the input ", shape, "; got a mask ", mask.shape()));
+    }
+    return shape.rank() == 4 ? ops::ExpandDims(mask, -1) : ops::Reshape(mask, {-1, 1, 1, 1});
+  }
+
+  // If `mask` is valid, only its rows count in the moments of the batch.
+  Output Normalized(CallContext& ctx, Output x, Output mask, int64_t channels) const {
     const Output gamma = GivenOr(ctx, options_.scale, "gamma", 1, channels);
     const Output beta = GivenOr(ctx, options_.center, "beta", 0, channels);
     const Output moving_mean = ctx.value("moving_mean");
@@ -146,10 +162,9 @@ class BatchNormalizationLayer final : public Layer {
     norm.epsilon = static_cast<float>(options_.epsilon);
     norm.is_training = ctx.training() && ctx.trainable();
     if (!norm.is_training) return ops::FusedBatchNorm(x, gamma, beta, moving_mean, moving_variance, norm).y;
-    if (options_.synchronized) {
-      const Moments moments = MomentsOfAllReplicas(ctx, x, channels);
+    if (options_.synchronized || mask.valid()) {
+      const Moments moments = mask.valid() ? MaskedMoments(ctx, x, mask) : MomentsOfAllReplicas(ctx, x, channels);
       Move(ctx, moments);
-      norm.is_training = false;
       const Output scale = ops::Mul(gamma, ops::Rsqrt(moments.variance + norm.epsilon));
       const Output wide = x.dtype() == DType::kFloat32 ? x : ops::Cast(x, DType::kFloat32);
       return ctx.Computed(ops::Add(ops::Mul(ops::Sub(wide, moments.mean), scale), beta));
@@ -176,6 +191,18 @@ class BatchNormalizationLayer final : public Layer {
     // Squares of differences from the mean of all, so that nothing cancels.
     const Output squares = ops::Sum(ops::SquaredDifference(wide, mean), {0, 1, 2});
     return {mean, ops::Div(ctx.SumOverReplicas(squares), count)};
+  }
+
+  // As in Keras, the small number in the divisor keeps the moments finite if no row counts.
+  Moments MaskedMoments(CallContext& ctx, Output x, Output mask) const {
+    const auto sum = [&](Output values) {
+      const Output here = ops::Sum(values, {0, 1, 2});
+      return options_.synchronized ? ctx.SumOverReplicas(here) : here;
+    };
+    const Output wide = x.dtype() == DType::kFloat32 ? x : ops::Cast(x, DType::kFloat32);
+    const Output count = ops::Add(sum(ops::Cast(mask, DType::kFloat32)), 1e-7);
+    const Output mean = ops::Div(sum(ops::SelectV2(mask, wide, 0)), count);
+    return {mean, ops::Div(sum(ops::SelectV2(mask, ops::SquaredDifference(wide, mean), 0)), count)};
   }
 
   void Move(CallContext& ctx, const Moments& batch) const {
@@ -209,6 +236,7 @@ class LayerNormalizationLayer final : public Layer {
     return {ctx.Computed(ops::LayerNorm(x, gamma, beta, static_cast<float>(options_.epsilon)))};
   }
 
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return NormalizationConfig(options_, {{"rms_scaling", false}}); }
   static LayerRef FromConfig(ConfigReader& reader) {
     const auto options = ReadNormalization<LayerNormalizationOptions>(reader);
@@ -253,6 +281,7 @@ class GroupNormalizationLayer final : public Layer {
     return {ctx.Computed(ops::Reshape(y, dims))};
   }
 
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override { return NormalizationConfig(options_, {{"groups", groups_}}); }
   static LayerRef FromConfig(ConfigReader& reader) {
     const auto options = ReadNormalization<GroupNormalizationOptions>(reader);
@@ -284,6 +313,7 @@ class UnitNormalizationLayer final : public Layer {
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     return {UnitLength(ctx.Computed(inputs[0]), axis_, 1e-12)};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     return {{"axis", axis_.size() == 1 ? ConfigValue(axis_[0]) : ConfigValue::List(axis_.begin(), axis_.end())}};
   }

@@ -26,10 +26,11 @@ struct COHORT_EXPORT BatchNormalizationOptions {
   bool trainable = true;
 };
 // Computes gamma (x - mean) / sqrt(variance + epsilon) + beta for each channel (index of the last axis). In training,
-// mean and variance are those of the batch; the variance is the mean of the squared differences from the mean. The
-// batch's mean and variance also update the moving averages: moving = moving * momentum + batch * (1 - momentum). If
-// this is not a training step, or if the layer is not trainable, mean and variance are the moving averages. Weights,
-// [channels] in float32: gamma (if scale), beta (if center), moving_mean, moving_variance.
+// mean and variance are those of the batch; the variance is the mean of the squared differences from the mean, and
+// steps whose mask is false do not count in them. The batch's mean and variance also update the moving averages: moving
+// = moving * momentum + batch * (1 - momentum). If this is not a training step, or if the layer is not trainable, mean
+// and variance are the moving averages. Weights, [channels] in float32: gamma (if scale), beta (if center),
+// moving_mean, moving_variance.
 COHORT_EXPORT LayerRef BatchNormalization(const BatchNormalizationOptions& options = {});
 
 struct COHORT_EXPORT LayerNormalizationOptions {

@@ -6,8 +6,11 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/layers/window_options.h"
+#include "cohort/ops/arithmetic.h"
+#include "cohort/ops/array.h"
 #include "cohort/ops/pooling.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/ops/select.h"
 
 namespace cohort::keras {
 namespace {
@@ -80,7 +83,11 @@ class GlobalPoolingLayer final : public Layer {
  public:
   using ReduceOp = Output (*)(Output, const ops::IntList&, bool, const NodeName&);
   GlobalPoolingLayer(const char* class_name, ReduceOp op, int dimensions, bool keepdims, const std::string& name)
-      : Layer(class_name, name), op_(op), dimensions_(dimensions), keepdims_(keepdims) {}
+      : Layer(class_name, name),
+        op_(op),
+        dimensions_(dimensions),
+        reads_mask_(class_name == std::string("GlobalAveragePooling1D")),
+        keepdims_(keepdims) {}
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
     CheckInputRank(OnlyInput(inputs), dimensions_ + 2,
                    dimensions_ == 2 ? "[batch, rows, columns, channels]" : "[batch, steps, features]");
@@ -88,7 +95,9 @@ class GlobalPoolingLayer final : public Layer {
   }
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
     const ops::IntList axes = dimensions_ == 2 ? ops::IntList{1, 2} : ops::IntList{1};
-    return {op_(ctx.Computed(inputs[0]), axes, keepdims_, class_name())};
+    const Output x = ctx.Computed(inputs[0]);
+    const Output mask = reads_mask_ ? ctx.mask(0) : Output();
+    return {mask.valid() ? MeanOfSteps(x, mask) : op_(x, axes, keepdims_, class_name())};
   }
   ConfigValue::Object Config() const override { return {{"data_format", "channels_last"}, {"keepdims", keepdims_}}; }
   template <typename Options, LayerRef (*kMake)(const Options&)>
@@ -100,8 +109,19 @@ class GlobalPoolingLayer final : public Layer {
   }
 
  private:
+  // Returns the mean of the steps that count, or 0 if none counts. Its gradient is 0 then, too.
+  Output MeanOfSteps(Output x, Output mask) const {
+    if (mask.shape().rank() != 2) {
+      throw InvalidArgumentError(StrCat("[keras/pooling] expected a mask [batch, steps]; got shape ", mask.shape()));
+    }
+    const Output steps = ops::ExpandDims(mask, 2);
+    const Output count = ops::Sum(ops::Cast(steps, x.dtype()), {1}, keepdims_);
+    return ops::Div(ops::Sum(ops::SelectV2(steps, x, 0), {1}, keepdims_), ops::Maximum(count, 1));
+  }
+
   const ReduceOp op_;
   const int dimensions_;
+  const bool reads_mask_;
   const bool keepdims_;
 };
 // The functions have overloads.

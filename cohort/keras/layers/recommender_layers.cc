@@ -201,6 +201,7 @@ class FeatureCrossLayer final : public Layer, public NamedArguments {
     if (options_.diag_scale > 0) product = ops::Add(product, ops::Mul(x, options_.diag_scale));
     return {ops::Add(ops::Mul(x0, product), x)};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     return {{"projection_dim", options_.projection_dim ? ConfigValue(*options_.projection_dim) : ConfigValue()},
             {"diag_scale", options_.diag_scale},

@@ -1,5 +1,7 @@
 #include "cohort/keras/losses/alignment.h"
 
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
@@ -39,6 +41,14 @@ Output AlignWeights(const Output& values, Output weights) {
     weights = ops::ExpandDims(weights, -1);
   }
   return weights;
+}
+
+Output MaskWeights(const Output& values, const Output& mask) {
+  const Output weights = AlignWeights(values, mask);
+  if (!values.shape().has_rank() || weights.shape().rank() <= values.shape().rank()) return weights;
+  throw InvalidArgumentError(StrCat("[keras/loss] expected a value for each step of predictions with a mask ",
+                                    mask.shape(), "; got values ", values.shape(),
+                                    "; give targets of the rank of the predictions"));
 }
 
 Output SparseLabels(Output y_true, const Output& y_pred) {

@@ -20,6 +20,10 @@ Aligned AlignRanks(Output first, Output second);
 // example by example. [batch] and [batch, 1] fit any values.
 Output AlignWeights(const Output& values, Output weights);
 
+// Returns a mask of predictions as weights of 0 and 1 that broadcast against `values`, the values of a loss or a
+// metric. Throws InvalidArgumentError if the mask has a higher rank: the values are not those of steps.
+Output MaskWeights(const Output& values, const Output& mask);
+
 // Returns integer labels [batch, ...] for predictions [batch, ..., classes], as int32 or int64. A last dimension of 1
 // is removed.
 Output SparseLabels(Output y_true, const Output& y_pred);

@@ -128,7 +128,7 @@ const NameTable<MakeLoss>& LossTable() {
 
 }  // namespace
 
-LossSums Loss::Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight) const {
+LossSums Loss::Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight, const Output& mask) const {
   const NameScope scope(y_pred.graph(), name_);
   const Aligned aligned = AlignRanks(y_true, y_pred);
   Output values = CastTo(PerExample(aligned.first, aligned.second), DType::kFloat32);
@@ -138,9 +138,17 @@ LossSums Loss::Sums(const Output& y_true, const Output& y_pred, const Output& sa
     weights = AlignWeights(values, sample_weight);
     values = ops::Mul(values, weights);
   }
+  Output counts;
+  if (mask.valid()) {
+    counts = MaskWeights(values, mask);
+    values = ops::Mul(values, counts);
+    weights = weights.valid() ? ops::Mul(weights, counts) : counts;
+  }
   sums.sum = ops::Sum(values);
   if (reduction_ == Reduction::kMeanWithSampleWeight && weights.valid()) {
     sums.weight = ops::Sum(ops::Mul(ops::OnesLike(values), weights));  // broadcast as they are used
+  } else if (reduction_ == Reduction::kSumOverBatchSize && counts.valid()) {
+    sums.weight = ops::Sum(ops::Mul(ops::OnesLike(values), counts));
   } else if (reduction_ != Reduction::kSum) {
     sums.weight = CountOf(values, y_true);
   }

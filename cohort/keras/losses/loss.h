@@ -19,7 +19,8 @@
 namespace cohort::keras {
 
 // Says how the loss of a batch is made from the sum of its loss values (LossSums::sum):
-// - kSumOverBatchSize: the sum is divided by the number of loss values, whatever the sample weights are.
+// - kSumOverBatchSize: the sum is divided by the number of loss values that no mask leaves out, whatever the sample
+//   weights are.
 // - kMeanWithSampleWeight: the sum is divided by the sum of the sample weights.
 // - kSum: the sum is the loss. LossSums::weight is not valid.
 enum class Reduction { kSumOverBatchSize, kMeanWithSampleWeight, kSum };
@@ -53,8 +54,11 @@ class COHORT_EXPORT Loss {
   // Returns the weighted sum of PerExample and the weight by which it is divided (see Reduction). As in Keras, y_true
   // and y_pred get equal ranks first, if one of them has a last dimension of 1 more than the other. The values of
   // PerExample are multiplied by `sample_weight`. `sample_weight` has the shape [batch], [batch, 1] or that of
-  // PerExample. If it is not valid, weights are 1.
-  LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {}) const;
+  // PerExample. If it is not valid, weights are 1. `mask` is that of y_pred (see layer.h): bool, with the first
+  // dimensions of PerExample. If it is valid, values for which it is false do not count, neither in the sum nor in the
+  // weight. Throws InvalidArgumentError for a mask of a higher rank than PerExample.
+  LossSums Sums(const Output& y_true, const Output& y_pred, const Output& sample_weight = {},
+                const Output& mask = {}) const;
 
   // Returns the loss in the form of Keras's files; serialization.h does the reverse. Throws UnimplementedError for a
   // loss of the program's own.

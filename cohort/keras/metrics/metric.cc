@@ -26,6 +26,7 @@ class MeanMetric final : public Metric {
         serialized_(std::move(serialized)) {}
 
   MetricDirection direction() const override { return direction_; }
+  bool uses_masks() const override { return true; }
   std::vector<MetricState> States() const override { return {{"total", Shape()}, {"count", Shape()}}; }
 
   std::vector<Output> Increments(const Output& y_true, const Output& y_pred,

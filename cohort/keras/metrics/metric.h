@@ -48,6 +48,9 @@ class COHORT_EXPORT Metric {
   // sample_weight is not valid, weights are 1.
   virtual std::vector<Output> Increments(const Output& y_true, const Output& y_pred,
                                          const Output& sample_weight) const = 0;
+  // Returns true if `sample_weight` may be the mask of y_pred, as float32, times the weights of the examples. As in
+  // Keras, metrics that are means leave masked steps out, and the others count them.
+  virtual bool uses_masks() const { return false; }
   // Returns the metric (a float scalar) from the values of the states. The result is 0 if nothing has been counted.
   virtual Output Result(const std::vector<Output>& states) const = 0;
 

@@ -119,7 +119,8 @@ ModelEngine::ModelEngine(std::shared_ptr<const LayerGraph> layers, DType compute
     const VariableCreatorScope names = OwnNames();
     const DeviceScope device(graph_, strategy_->devices()[0]);
     x_ = InputPlaceholders();
-    prediction_ = std::make_unique<LayerInstance>(weights_, LayerInstance::Options{.compute_dtype = compute_dtype});
+    prediction_ = std::make_unique<LayerInstance>(
+        weights_, LayerInstance::Options{.compute_dtype = compute_dtype, .warns = true});
     predictions_ = prediction_->Add(*layers_, "", x_);
     for (Output& output : predictions_) {
       if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);

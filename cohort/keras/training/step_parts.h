@@ -73,8 +73,17 @@ struct StepParts {
     return all;
   }
 
+  // Returns the mask that an output of the model carries, or an Output that is not valid.
+  Output MaskOf(const Output& output) const {
+    for (const auto& [value, mask] : masks) {
+      if (value == output) return mask;
+    }
+    return {};
+  }
+
   // The members below are collected while the step is described.
   std::unique_ptr<LayerInstance> instance;            // of the last StepContext::Call
+  std::vector<std::pair<Output, Output>> masks;       // outputs of all Calls that carry a mask, with the mask
   WeightUpdates updates;                              // moving statistics of all Calls; in training steps only
   std::vector<train::GradientAndVariable> gradients;  // the argument of StepContext::ApplyGradients
   Output reported_loss;

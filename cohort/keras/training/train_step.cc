@@ -5,12 +5,22 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/losses/alignment.h"
 #include "cohort/keras/training/step_parts.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/initializers.h"
 
 namespace cohort::keras {
+namespace {
+
+// Returns the weights of the steps of predictions with a mask. `weight` is that of the examples, or not valid.
+Output StepWeights(Output mask, Output weight) {
+  const Output counts = ops::Cast(mask, DType::kFloat32);
+  return weight.valid() ? ops::Mul(counts, AlignWeights(counts, weight)) : counts;
+}
+
+}  // namespace
 
 StepContext::StepContext(std::unique_ptr<StepParts> parts) : parts_(std::move(parts)) {}
 StepContext::~StepContext() = default;
@@ -35,7 +45,9 @@ std::vector<Output> StepContext::Call(const std::vector<Output>& x) {
                                               .updates = training() ? &parts_->updates : nullptr});
   std::vector<Output> outputs = parts_->instance->Add(parts_->layers, "", x);
   for (Output& output : outputs) {
+    const Output mask = parts_->instance->MaskOf(output);
     if (output.dtype() == DType::kBfloat16) output = ops::Cast(output, DType::kFloat32);
+    if (mask.valid()) parts_->masks.emplace_back(output, mask);
   }
   return outputs;
 }
@@ -57,10 +69,12 @@ Output StepContext::Loss(const std::vector<Output>& y_pred) {
   size_t target = 0;
   for (size_t i = 0; i < y_pred.size(); ++i) {
     if (parts_->compiled.losses[i] == nullptr) continue;
-    const LossSums sums = parts_->compiled.losses[i]->Sums(y().at(target++), y_pred[i], sample_weight());
+    const Output mask = parts_->MaskOf(y_pred[i]);
+    const LossSums sums = parts_->compiled.losses[i]->Sums(y().at(target++), y_pred[i], sample_weight(), mask);
     Output loss = sums.sum;
     if (sums.weight.valid()) {
-      loss = ops::Div(sums.sum, parts_->replica->AllReduce(distribute::Reduction::kSum, sums.weight));
+      const Output weight = parts_->replica->AllReduce(distribute::Reduction::kSum, sums.weight);
+      loss = mask.valid() ? DivideNoNan(sums.sum, weight) : ops::Div(sums.sum, weight);
     }
     if (y_pred.size() > 1) parts_->output_losses.emplace_back(parts_->compiled.output_names[i] + "_loss", loss);
     const double weight = parts_->compiled.loss_weights[i];
@@ -147,8 +161,10 @@ void StepContext::UpdateMetrics(const std::vector<Output>& y_pred) {
             ops::VariableOptions{.name = scope + state.name, .trainable = false, .local = true, .dtype = state.dtype});
       }
     }
-    AddTarget(metric.metric->Update(metric.states, y_true, y_pred[wanted.output],
-                                    wanted.weighted ? sample_weight() : Output()));
+    const Output mask = metric.metric->uses_masks() ? parts_->MaskOf(y_pred[wanted.output]) : Output();
+    Output weight = wanted.weighted ? sample_weight() : Output();
+    if (mask.valid()) weight = StepWeights(mask, weight);
+    AddTarget(metric.metric->Update(metric.states, y_true, y_pred[wanted.output], weight));
     parts_->metrics.push_back(std::move(metric));
   }
 }

@@ -45,6 +45,7 @@ class COHORT_EXPORT StepContext {
   Output Call(Output x);
   // Returns the loss of this replica, a float32 scalar. Each output that has a loss adds (sum / weight) * w to it. Here
   // sum and weight are the LossSums of the output, and w is the output's entry in loss_weights of Compile. The
+  // steps of an output of Call do not count for which its mask is false (see layer.h). The
   // penalties of regularizers and layers are added, too. With several replicas, `weight` is that of the global batch,
   // and each replica has an equal share of the penalties. So the losses of the replicas, and their gradients, add up to
   // those of the global batch. Requires: Call was called. Throws InvalidArgumentError if `y_pred` does not have one

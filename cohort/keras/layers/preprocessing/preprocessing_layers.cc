@@ -243,6 +243,7 @@ class NormalizationLayer final : public Layer {
     }
     return {options_.invert ? ops::Add(mean, ops::Mul(x, scale)) : ops::Div(ops::Sub(x, mean), scale)};
   }
+  bool supports_masking() const override { return true; }
   ConfigValue::Object Config() const override {
     const bool one = options_.mean && !options_.mean->is_list();
     return {{"axis", one ? ConfigValue() : ConfigValue(-1)},

@@ -14,11 +14,13 @@
 #include "cohort/ops/activation.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
 #include "cohort/ops/reduction.h"
+#include "cohort/ops/select.h"
 #include "cohort/ops/softmax.h"
 
 namespace cohort::keras {
@@ -36,17 +38,56 @@ Output Future(Graph& graph, const Shape& scores) {
   return ops::Const(graph, values, Shape{rows, columns});
 }
 
-// Returns softmax(scores) value, for scores [..., t, s] and a value [..., s, dim]. In training, `dropout` of the scores
-// are zeros.
-template <typename Options>
-Output Attended(CallContext& ctx, Output scores, Output value, const Options& options) {
-  if (scores.dtype() == DType::kBfloat16) scores = ops::Cast(scores, DType::kFloat32);
-  if (options.use_causal_mask) scores = ops::Add(scores, Future(ctx.graph(), scores.shape()));
-  scores = ctx.Computed(ops::Softmax(scores));
-  if (ctx.training() && options.dropout > 0) {
-    scores = ops::StatelessDropout(scores, options.dropout, ctx.StepSeed(options.seed));
+// Returns a bool matrix [t, s] for scores [..., t, s]: true where the query may attend.
+Output Past(Graph& graph, const Shape& scores) {
+  const int64_t rows = scores.dim(scores.rank() - 2), columns = scores.dim(scores.rank() - 1);
+  std::vector<bool> values;
+  values.reserve(static_cast<size_t>(rows * columns));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) values.push_back(column <= row);
   }
-  return ops::BatchMatMul(scores, value);
+  return ops::Const(graph, Tensor::FromValues(values, Shape{rows, columns}));
+}
+
+// Returns the mask of input `i`, [batch, steps], with another shape, or an Output that is not valid if there is none.
+Output ShapedMask(const CallContext& ctx, size_t i, const std::vector<int64_t>& shape) {
+  const Output mask = ctx.mask(i);
+  if (!mask.valid()) return mask;
+  if (mask.shape().rank() != 2) {
+    throw InvalidArgumentError(StrCat("[keras/attention] expected a mask [batch, steps]; got shape ", mask.shape()));
+  }
+  return ops::Reshape(mask, shape);
+}
+
+// Returns x and y if both are valid, or the one that is.
+Output And(Output x, Output y) {
+  if (!x.valid() || !y.valid()) return x.valid() ? x : y;
+  return ops::LogicalAnd(x, y);
+}
+
+Output Wide(Output scores) { return scores.dtype() == DType::kBfloat16 ? ops::Cast(scores, DType::kFloat32) : scores; }
+
+// Returns the product of the weights [..., t, s] of the steps and a value [..., s, dim]. In training, `dropout` of the
+// weights are zeros.
+template <typename Options>
+Output Weighted(CallContext& ctx, Output weights, Output value, const Options& options) {
+  if (ctx.training() && options.dropout > 0) {
+    weights = ops::StatelessDropout(weights, options.dropout, ctx.StepSeed(options.seed));
+  }
+  return ops::BatchMatMul(weights, value);
+}
+
+// Returns softmax(scores) value, for scores [..., t, s]. If `allowed` is valid, it is a bool for each score: scores for
+// which it is false are 1e9 less.
+template <typename Options>
+Output Attended(CallContext& ctx, Output scores, Output value, const Options& options, Output allowed = {}) {
+  scores = Wide(scores);
+  if (allowed.valid()) {
+    scores = ops::SelectV2(allowed, scores, ops::Sub(scores, 1e9));
+  } else if (options.use_causal_mask) {
+    scores = ops::Add(scores, Future(ctx.graph(), scores.shape()));
+  }
+  return Weighted(ctx, ctx.Computed(ops::Softmax(scores)), value, options);
 }
 
 void CheckDropout(double rate) {
@@ -139,6 +180,15 @@ class MergedHeadsLayer final : public ProjectionLayer {
   int64_t Out(const Shape& query) const { return options_.output_shape.value_or(query.dim(2)); }
 };
 
+// Returns softmax(scores) value, but a step of the query attends only to the steps for which `allowed`, which
+// broadcasts to the scores, is true. If there are none, it attends to all alike, or, with dropout, to none.
+Output AttendedAllowed(CallContext& ctx, Output scores, Output value, Output allowed,
+                       const MultiHeadAttentionOptions& options) {
+  Output weights = ctx.Computed(ops::Softmax(ops::SelectV2(allowed, Wide(scores), -1e9)));
+  if (options.dropout > 0) weights = ops::SelectV2(allowed, weights, 0);
+  return Weighted(ctx, weights, value, options);
+}
+
 class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArguments {
  public:
   MultiHeadAttentionLayer(int64_t num_heads, int64_t key_dim, const MultiHeadAttentionOptions& options)
@@ -179,7 +229,10 @@ class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArgument
     const Output value = ctx.Call(*value_, inputs[1]);
     const Output scaled = ops::Mul(query, 1 / std::sqrt(static_cast<double>(key_dim_)));
     const Output scores = ops::BatchMatMul(scaled, key, false, true);  // [batch, heads, t, s]
-    return ctx.Call(*output_, std::vector<Output>{Attended(ctx, scores, value, options_), inputs[0]});
+    const Output allowed = Allowed(ctx, scores.shape(), inputs.size());
+    const Output attended = allowed.valid() ? AttendedAllowed(ctx, scores, value, allowed, options_)
+                                            : Attended(ctx, scores, value, options_);
+    return {ctx.WithMask(ctx.Call(*output_, std::vector<Output>{attended, inputs[0]}).at(0), ctx.mask(0))};
   }
 
   ConfigValue::Object Config() const override {
@@ -228,6 +281,15 @@ class MultiHeadAttentionLayer final : public CompoundLayer, public NamedArgument
   }
 
  private:
+  // Returns which steps of the value each step of the query may attend to, as bools that broadcast to the scores
+  // [batch, heads, t, s]. If there are no masks, the result is not valid.
+  Output Allowed(const CallContext& ctx, const Shape& scores, size_t inputs) const {
+    const int64_t t = scores.dim(2), s = scores.dim(3);
+    Output allowed = And(ShapedMask(ctx, 0, {-1, 1, t, 1}), ShapedMask(ctx, 1, {-1, 1, 1, s}));
+    if (inputs == 3) allowed = And(allowed, ShapedMask(ctx, 2, {-1, 1, 1, s}));
+    return allowed.valid() && options_.use_causal_mask ? And(allowed, Past(ctx.graph(), scores)) : allowed;
+  }
+
   const int64_t num_heads_, key_dim_, value_dim_;
   const MultiHeadAttentionOptions options_;
   std::shared_ptr<const Layer> query_, key_, value_, output_;
@@ -268,7 +330,13 @@ class ScoredAttentionLayer final : public Layer, public NamedArguments {
   }
 
   std::vector<Output> Call(CallContext& ctx, const std::vector<Output>& inputs) const override {
-    return {Attended(ctx, Scores(ctx, inputs[0], inputs.back()), inputs[1], options_)};
+    const Output scores = Scores(ctx, inputs[0], inputs.back());  // [batch, t, s]
+    Output allowed = ShapedMask(ctx, 1, {-1, 1, scores.shape().dim(2)});
+    if (allowed.valid() && options_.use_causal_mask) allowed = And(allowed, Past(ctx.graph(), scores.shape()));
+    const Output attended = Attended(ctx, scores, inputs[1], options_, allowed);
+    const Output of_query = ShapedMask(ctx, 0, {-1, scores.shape().dim(1), 1});
+    if (!of_query.valid()) return {attended};
+    return {ctx.WithMask(ops::SelectV2(of_query, attended, 0), ctx.mask(0))};
   }
 
   ConfigValue::Object Config() const override {

@@ -18,7 +18,8 @@ class RecurrentLayer : public CompoundLayer, public NamedArguments {
   virtual bool return_state() const = 0;
   virtual bool go_backwards() const = 0;
   virtual size_t num_states() const = 0;
-  // Returns a layer with the same options, but with this name and direction. Files do not tell the order.
+  // Returns a layer for a Bidirectional, with the same options, but with this name and direction. If it returns
+  // sequences, the outputs of masked steps are zeros. Files do not tell the order.
   virtual LayerRef Copy(const std::string& name, bool go_backwards, Order order) const = 0;
   std::vector<std::string> ArgumentNames() const override { return {"sequences", "initial_state"}; }
 

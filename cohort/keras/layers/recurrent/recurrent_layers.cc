@@ -19,6 +19,7 @@
 #include "cohort/ops/join.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
+#include "cohort/ops/select.h"
 #include "cohort/ops/slice.h"
 
 namespace cohort::keras {
@@ -38,7 +39,7 @@ struct CellOptions {
   Regularizer kernel_regularizer, recurrent_regularizer, bias_regularizer;
   double dropout, recurrent_dropout;
   int64_t seed;
-  bool return_sequences, return_state, go_backwards;
+  bool return_sequences, return_state, go_backwards, zero_output_for_mask;
   Order order;
 };
 
@@ -59,6 +60,7 @@ CellOptions CellOptionsOf(int64_t units, const Options& options, Order order) {
           options.return_sequences,
           options.return_state,
           options.go_backwards,
+          options.zero_output_for_mask,
           order};
 }
 
@@ -128,16 +130,22 @@ class CellLayer : public Layer {
     std::vector<Output> steps = Projected(ctx, inputs[0], bias);
     if (options_.go_backwards) std::reverse(steps.begin(), steps.end());
     std::vector<Output> states(inputs.begin() + 1, inputs.end());
+    std::vector<Output> counts;  // for each step the mask [batch, 1], if there is a mask
+    if (states.empty() && ctx.mask(0).valid()) counts = StepMasks(ctx.mask(0), steps.size());
+    // A sequence of one step begins with zeros, so that the recurrent kernel has a gradient there, too.
     if (states.empty() && steps.size() == 1) states = Zeros(steps[0]);
     Recurrence recurrence(ctx.weight("recurrent_kernel"), options_.units, RecurrentMasks(ctx, steps[0]),
                           recurrent_bias);
     std::vector<Output> sequence;
-    for (const Output& step : steps) {
-      states = Step(step, states, recurrence);
-      sequence.push_back(states[0]);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const std::vector<Output> before = states;
+      states = Step(steps[i], states, recurrence);
+      if (!counts.empty()) Keep(counts[i], before.empty() ? Zeros(steps[0]) : before, states);
+      const bool zeros = options_.zero_output_for_mask && !counts.empty();
+      sequence.push_back(zeros ? ops::SelectV2(counts[i], states[0], 0) : states[0]);
     }
-    if (options_.go_backwards && options_.order == Order::kAsGiven) std::reverse(sequence.begin(), sequence.end());
-    std::vector<Output> results = {options_.return_sequences ? ops::Pack(sequence, 1) : states[0]};
+    std::vector<Output> results = {sequence.back()};
+    if (options_.return_sequences) results[0] = ctx.WithMask(ops::Pack(Ordered(sequence), 1), ctx.mask(0));
     if (options_.return_state) results.insert(results.end(), states.begin(), states.end());
     return results;
   }
@@ -186,9 +194,30 @@ class CellLayer : public Layer {
     return masks;
   }
 
-  // Returns the states at the begin, for a sequence of one step: so the recurrent kernel has a gradient there, too.
+  // Returns states of zeros.
   std::vector<Output> Zeros(Output step) const {
-    return std::vector<Output>(num_states_, ops::Mul(ops::Slice(step, {0, 0}, {-1, options_.units}), 0.0));
+    return std::vector<Output>(num_states_, ops::ZerosLike(ops::Slice(step, {0, 0}, {-1, options_.units})));
+  }
+
+  // Returns the mask of each step, [batch, 1], in the order in which the steps are read.
+  std::vector<Output> StepMasks(Output mask, size_t steps) const {
+    if (mask.shape().rank() != 2) {
+      throw InvalidArgumentError(StrCat("[keras/recurrent] expected a mask [batch, steps]; got shape ", mask.shape()));
+    }
+    std::vector<Output> masks = ops::Unpack(ops::ExpandDims(mask, -1), static_cast<int>(steps), 1);
+    if (options_.go_backwards) std::reverse(masks.begin(), masks.end());
+    return masks;
+  }
+
+  // Sets the states back to those before the step, where the step does not count.
+  static void Keep(Output counts, const std::vector<Output>& before, std::vector<Output>& states) {
+    for (size_t i = 0; i < states.size(); ++i) states[i] = ops::SelectV2(counts, states[i], before[i]);
+  }
+
+  // Returns the outputs, which are in the order in which the steps were read, in the order of the result.
+  std::vector<Output> Ordered(std::vector<Output> sequence) const {
+    if (options_.go_backwards && options_.order == Order::kAsGiven) std::reverse(sequence.begin(), sequence.end());
+    return sequence;
   }
 
   // Returns x kernel + bias for each step.
@@ -353,6 +382,7 @@ class RecurrentLayerOf final : public RecurrentLayer {
     options.name = name;
     options.trainable = trainable();
     options.go_backwards = go_backwards;
+    options.zero_output_for_mask = options.return_sequences;  // as in Keras
     return MakeLayer<RecurrentLayerOf>(units_, options, order);
   }
 
@@ -386,7 +416,7 @@ class RecurrentLayerOf final : public RecurrentLayer {
                                   {"go_backwards", options_.go_backwards},
                                   {"stateful", false},
                                   {"unroll", false},
-                                  {"zero_output_for_mask", false},
+                                  {"zero_output_for_mask", options_.zero_output_for_mask},
                                   {"units", units_},
                                   {"activation", options_.activation.Serialized()},
                                   {"use_bias", options_.use_bias},
@@ -417,8 +447,8 @@ class RecurrentLayerOf final : public RecurrentLayer {
     ReadWeighted(reader, options);
     reader.OnlyDefault("recurrent_constraint", nullptr);
     reader.OnlyDefault("stateful", false);
-    reader.Ignore("unroll");                // it is always unrolled
-    reader.Ignore("zero_output_for_mask");  // there are no masks
+    reader.Ignore("unroll");  // it is always unrolled
+    reader.Read("zero_output_for_mask", options.zero_output_for_mask);
     reader.Read("return_sequences", options.return_sequences);
     reader.Read("return_state", options.return_state);
     reader.Read("go_backwards", options.go_backwards);

@@ -5,7 +5,7 @@
 //
 // The number of steps has to be known when a model is built; only the batch size may be unknown. The three recurrent
 // layers are unrolled: each step becomes nodes of the graph. The product of the inputs with the kernel is made for all
-// steps at once. There are no masks: all steps of all examples count.
+// steps at once.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,9 @@ namespace cohort::keras {
 // - Further inputs [batch, units] are the initial states, which are zeros otherwise: layer({x, h, c}) for an LSTM,
 //   layer({x, h}) for the others.
 // - go_backwards begins with the last step. The sequence that is returned has the order in which the steps were read.
+// - If x carries a mask [batch, steps], a masked step leaves the states as they are, and its output is that of the step
+//   that was read before, or zeros if there was none. With zero_output_for_mask it is zeros. The sequence that is
+//   returned carries the mask of x. As in Keras, a layer that gets initial states does not use the mask.
 // - In training, `dropout` is the probability with which a feature of the input is set to zero, and recurrent_dropout
 //   the same for a unit of h. An example has the same zeros in all its steps. The values that stay are divided by
 //   1 - rate.
@@ -48,6 +51,7 @@ struct COHORT_EXPORT LSTMOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool zero_output_for_mask = false;
   std::string name;
   bool trainable = true;
   std::optional<Shape> input_shape;  // of one example; see Sequential::Add
@@ -74,6 +78,7 @@ struct COHORT_EXPORT GRUOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool zero_output_for_mask = false;
   bool reset_after = true;
   std::string name;
   bool trainable = true;
@@ -102,6 +107,7 @@ struct COHORT_EXPORT SimpleRNNOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool zero_output_for_mask = false;
   std::string name;
   bool trainable = true;
   std::optional<Shape> input_shape;  // of one example; see Sequential::Add
@@ -118,7 +124,8 @@ struct COHORT_EXPORT BidirectionalOptions {
   std::optional<Shape> input_shape;  // of one example; see Sequential::Add
 };
 // Reads a sequence by a recurrent layer forwards and by another one backwards, and merges their results. If they are
-// sequences, that of the backward layer is turned around first, so that the steps fit. With return_state the states of
+// sequences, that of the backward layer is turned around first, so that the steps fit, and both layers have
+// zero_output_for_mask. With return_state the states of
 // the forward layer follow as further results, then those of the backward layer. Initial states have the same order.
 // The new layer has weights of its own: `layer` and backward_layer only say of which kind its two parts are. These are
 // called "forward_<name of layer>" and "backward_<name of layer>", or as backward_layer is called. If the options have
@@ -133,9 +140,11 @@ struct COHORT_EXPORT TimeDistributedOptions {
 };
 // Applies `layer` to each step of x [batch, steps, ...], with the same weights. The layer gets the steps of all
 // examples as one batch [batch * steps, ...]. So a BatchNormalization in it normalizes over all steps, and moves its
-// statistics once, while Keras calls it for one step after the other. If `layer` is a model, or was looked up in one, a
-// new model begins with copies of its weights. Throws InvalidArgumentError if `layer` has an input_shape, because that
-// of this layer has the steps, too.
+// statistics once, while Keras calls it for one step after the other. A mask [batch, steps, ...] of x becomes a mask
+// [batch * steps, ...] of its input, and the result carries the mask of x. If `layer` makes one value of a step whose
+// parts have a mask, the result carries a mask [batch, steps], which is true where one part counts. If `layer` is a
+// model, or was looked up in one, a new model begins with copies of its weights. Throws InvalidArgumentError if `layer`
+// has an input_shape, because that of this layer has the steps, too.
 COHORT_EXPORT LayerRef TimeDistributed(const LayerRef& layer, const TimeDistributedOptions& options = {});
 
 }  // namespace cohort::keras

@@ -9,6 +9,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/join.h"
+#include "cohort/ops/reduction.h"
 
 namespace cohort::keras {
 namespace {
@@ -91,6 +92,7 @@ class BidirectionalLayer final : public CompoundLayer, public NamedArguments {
     const std::vector<Output> there = ctx.Call(*forward_, of_forward);
     const std::vector<Output> back = ctx.Call(*backward_, of_backward);
     std::vector<Output> results = Merged(there[0], back[0]);
+    if (Recurrent(forward_).return_sequences()) results[0] = ctx.WithMask(results[0], ctx.mask(0));
     results.insert(results.end(), there.begin() + 1, there.end());
     results.insert(results.end(), back.begin() + 1, back.end());
     return results;
@@ -146,13 +148,22 @@ class TimeDistributedLayer final : public CompoundLayer {
     const std::vector<int64_t> dims = ReshapeDims(inputs[0].shape());
     std::vector<int64_t> of_steps = {-1};
     of_steps.insert(of_steps.end(), dims.begin() + 2, dims.end());
+    const Output mask = ctx.mask(0);
+    Output steps = ops::Reshape(inputs[0], of_steps);
+    if (mask.valid()) {
+      std::vector<int64_t> of_mask = ReshapeDims(mask.shape());
+      of_mask.erase(of_mask.begin());
+      of_mask.at(0) = -1;
+      steps = ctx.WithMask(steps, ops::Reshape(mask, of_mask));
+    }
     std::vector<Output> results;
-    for (const Output& result : ctx.Call(*layer_, std::vector<Output>{ops::Reshape(inputs[0], of_steps)})) {
+    for (const Output& result : ctx.Call(*layer_, std::vector<Output>{steps})) {
       const std::vector<int64_t> of_result = ReshapeDims(result.shape());
       std::vector<int64_t> with_steps = {-1, dims[1]};
       with_steps.insert(with_steps.end(), of_result.begin() + 1, of_result.end());
       results.push_back(ops::Reshape(result, with_steps));
     }
+    results[0] = ctx.WithMask(results[0], OfSteps(mask, results[0].shape().rank()));
     return results;
   }
 
@@ -165,6 +176,15 @@ class TimeDistributedLayer final : public CompoundLayer {
   }
 
  private:
+  // Returns the mask of a result of this rank. If the layer has made one value of each step whose parts have a mask of
+  // their own, a step counts of which one part does.
+  static Output OfSteps(Output mask, int rank) {
+    if (!mask.valid() || mask.shape().rank() < rank) return mask;
+    std::vector<int64_t> parts;
+    for (int64_t axis = 2; axis < mask.shape().rank(); ++axis) parts.push_back(axis);
+    return ops::Any(mask, parts);
+  }
+
   const LayerRef layer_;
 };
 
