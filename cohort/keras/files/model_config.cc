@@ -13,6 +13,7 @@
 #include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/custom_layers.h"
+#include "cohort/keras/files/mask_operations.h"
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/layers/compound_layer.h"
 #include "cohort/keras/layers/layer_config.h"
@@ -370,9 +371,10 @@ class LayersReader {
   void ReadFunctional(const ConfigValue& config, LayersFromConfig& whole) {
     std::vector<std::string> order;
     std::map<std::string, Made> made;
+    const MaskOperations masks(config.At("layers").AsList());
     for (const ConfigValue& value : config.At("layers").AsList()) {
-      const ConfigValue* outer = value.Find("name");
-      const std::string& name = (outer != nullptr ? *outer : value.At("config").At("name")).AsString();
+      if (MaskOperations::IsOperation(value)) continue;
+      const std::string& name = MaskOperations::NameOf(value);
       Made layer = {MakeLayer(value), &value.At("inbound_nodes").AsList(), 0, {}};
       if (dynamic_cast<const InputLayer*>(layer.layer.ptr().get()) != nullptr) {
         layer.uses.push_back({InputOf(layer.layer)});
@@ -392,7 +394,7 @@ class LayersReader {
       waiting = 0;
       for (const std::string& name : order) {
         Made& layer = made.at(name);
-        while (layer.done < layer.nodes->size() && Call(name, layer, made)) moved = true;
+        while (layer.done < layer.nodes->size() && Call(name, layer, masks, made)) moved = true;
         waiting += layer.nodes->size() - layer.done;
       }
     }
@@ -405,8 +407,10 @@ class LayersReader {
   }
 
   // Returns false if an argument does not exist yet.
-  bool Call(const std::string& name, Made& layer, const std::map<std::string, Made>& made) {
+  bool Call(const std::string& name, Made& layer, const MaskOperations& masks,
+            const std::map<std::string, Made>& made) {
     const ConfigValue& node = (*layer.nodes)[layer.done];
+    if (const ConfigValue* mask = node.At("kwargs").Find("mask")) masks.Check(name, *mask);
     std::vector<LayerTensor> inputs;
     for (const ConfigValue& argument : node.At("args").AsList()) {
       if (!AddArgument(argument, made, inputs)) return false;
@@ -469,7 +473,8 @@ class LayersReader {
     const auto found = made.find(parts[0].AsString());
     if (found == made.end()) {
       throw InvalidArgumentError(StrCat("[keras/load_model] expected a layer '", parts[0].AsString(),
-                                        "' that others refer to; there is none"));
+                                        "' that others refer to; there is none (operations, such as keras.ops.add, are "
+                                        "no layers)"));
     }
     const Made& layer = found->second;
     const bool model = layer.layer->class_name() == kFunctional;
