@@ -28,4 +28,7 @@ inline ModelPtr Numbers(std::vector<SequentialItem> items) {
 // and dot products.
 ModelMakers VisionModels();
 
+// Models in which steps are masked.
+ModelMakers MaskModels();
+
 }  // namespace cohort::keras

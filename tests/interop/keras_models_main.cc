@@ -404,6 +404,7 @@ const std::map<std::string, std::function<ModelPtr()>>& Models() {
     all.merge(ImageModels());
     all.merge(ElementAndShapeModels());
     all.merge(VisionModels());
+    all.merge(MaskModels());
     all.merge(SequenceModels());
     all.merge(OtherModels());
     return all;

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+import mask_models
 import our_programs
 
 layers = keras.layers
@@ -371,6 +372,7 @@ MODELS = {
     ),
     "attention": attention,
     "scored_attention": scored_attention,
+    **mask_models.MODELS,
     "branches": branches,
     "siamese": siamese,
     "classifier": lambda: chain(
@@ -421,17 +423,19 @@ RATES = {
 }  # fmt: skip
 
 # The softmax of attention does not change if all keys get the same bias, so these have no gradient.
-WITHOUT_GRADIENT = ("own/key/bias",)
+WITHOUT_GRADIENT = ("own/key/bias", "masked/key/bias")
 
 # Learning rates with which the loss falls fast enough and rounding errors do not grow.
 RATES_OF_MODELS = {
     "separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1, "padded_images": 0.1,
     "softmax_layers": 0.5, "global_average_pooling_1d": 0.35, "dots": 0.02, "lstm": 0.4, "augmented_images": 0.02,
+    "masked_lstm": 1, "masked_gru": 0.5, "masked_simple_rnn": 0.05, "masked_bidirectional": 0.5, "masked_average": 1,
+    "masked_batch_normalization": 0.05, "masked_attention": 0.3, "masked_states": 1,
 }
 SLOW = (
     "activations", "global_average_pooling", "rectifiers", "global_max_pooling", "global_average_pooling_1d",
     "softmax_layers", "lstm", "gru", "recurrent_states", "bidirectional",
-    "merged_directions",
+    "merged_directions", *mask_models.MODELS,
 )
 CASES = [
     (model, "momentum" if model in SLOW else "sgd", RATES_OF_MODELS.get(model, 0.2)) for model in MODELS
@@ -455,6 +459,8 @@ def examples(model, name, rng):
             xs.append(rng.integers(0, 12, shape).astype(np.int32))
         else:
             xs.append(rng.normal(0, 1, shape).astype(np.float32))
+    if name in mask_models.MODELS:
+        xs = [mask_models.padded(x, rng) for x in xs]
     if name in CLASSIFIERS:
         return xs, [rng.integers(0, 4, BATCH).astype(np.int32)]
     return xs, [rng.normal(0, 1, (BATCH, *tensor.shape[1:])).astype(np.float32) for tensor in model.outputs]
