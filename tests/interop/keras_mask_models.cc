@@ -36,11 +36,12 @@ ModelPtr MaskedNormalized() {
 ModelPtr MaskedAttentive() {
   const TwoTexts texts;
   const LayerTensor c = Dense(5, {.activation = "tanh", .name = "c"})(texts.b);
-  const LayerTensor attended = MultiHeadAttention(2, 3, {.name = "masked"})({texts.a, texts.b, c});
+  const LayerTensor attended = MultiHeadAttention(2, 3, {.name = "masked"})({texts.a, c, texts.b});
+  const LayerTensor d = Dense(5, {.activation = "tanh", .name = "d"})(texts.a);
   const MultiHeadAttentionOptions causal = {.use_bias = false, .use_causal_mask = true, .name = "own"};
-  const LayerTensor own = MultiHeadAttention(2, 3, causal)({attended, attended});
+  const LayerTensor own = MultiHeadAttention(2, 3, causal)({d, d});
   return MaskedFunctional({texts.x, texts.y},
-                          Concatenate()({GlobalAveragePooling1D()(own), GlobalAveragePooling1D()(texts.a)}));
+                          Concatenate()({GlobalAveragePooling1D()(own), GlobalAveragePooling1D()(attended)}));
 }
 
 ModelPtr MaskedScored() {

@@ -46,9 +46,11 @@ def two_texts():
 def masked_attention():
     inputs, a, b = two_texts()
     c = layers.Dense(5, activation="tanh", name="c")(b)
-    attended = layers.MultiHeadAttention(2, 3, name="masked")(a, b, c)
-    own = layers.MultiHeadAttention(2, 3, use_bias=False, name="own")(attended, attended, use_causal_mask=True)
-    sides = [layers.GlobalAveragePooling1D()(own), layers.GlobalAveragePooling1D()(a)]
+    attended = layers.MultiHeadAttention(2, 3, name="masked")(a, c, b)
+    # In Keras, a value that a MultiHeadAttention has read carries no mask any more; so another one reads another value.
+    d = layers.Dense(5, activation="tanh", name="d")(a)
+    own = layers.MultiHeadAttention(2, 3, use_bias=False, name="own")(d, d, use_causal_mask=True)
+    sides = [layers.GlobalAveragePooling1D()(own), layers.GlobalAveragePooling1D()(attended)]
     return keras.Model(inputs, layers.Dense(3, name="end")(layers.Concatenate()(sides)))
 
 

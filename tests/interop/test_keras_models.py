@@ -429,8 +429,8 @@ WITHOUT_GRADIENT = ("own/key/bias", "masked/key/bias")
 RATES_OF_MODELS = {
     "separables": 0.1, "batch_normalization": 0.1, "separable_conv2d": 0.1, "padded_images": 0.1,
     "softmax_layers": 0.5, "global_average_pooling_1d": 0.35, "dots": 0.02, "lstm": 0.4, "augmented_images": 0.02,
-    "masked_lstm": 1, "masked_gru": 0.5, "masked_simple_rnn": 0.05, "masked_bidirectional": 0.5, "masked_average": 1,
-    "masked_batch_normalization": 0.05, "masked_attention": 0.3, "masked_states": 1,
+    "masked_lstm": 1.0, "masked_gru": 0.5, "masked_simple_rnn": 0.05, "masked_bidirectional": 0.5, "masked_average": 1.0,
+    "masked_batch_normalization": 0.05, "masked_states": 1.0,
 }
 SLOW = (
     "activations", "global_average_pooling", "rectifiers", "global_max_pooling", "global_average_pooling_1d",

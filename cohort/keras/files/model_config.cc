@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -44,7 +45,7 @@ ConfigValue ShapesInFile(const std::vector<LayerInput>& inputs) {
 class LayersWriter {
  public:
   LayersWriter(const LayerGraph& layers, std::string dtype_policy)
-      : layers_(layers), policy_(std::move(dtype_policy)), names_(StepNames(layers)) {
+      : layers_(layers), policy_(std::move(dtype_policy)), names_(NamesBesideMasks(layers, StepNames(layers))) {
     std::map<const Layer*, int64_t> uses;
     for (size_t i = 0; i < layers_.steps().size(); ++i) {
       const LayerGraph::LayerStep& step = layers_.steps()[i];
@@ -372,12 +373,15 @@ class LayersReader {
     std::vector<std::string> order;
     std::map<std::string, Made> made;
     const MaskOperations masks(config.At("layers").AsList());
+    std::optional<MaskFlow> flow;
+    if (!masks.empty()) flow.emplace();
     for (const ConfigValue& value : config.At("layers").AsList()) {
       if (MaskOperations::IsOperation(value)) continue;
       const std::string& name = MaskOperations::NameOf(value);
       Made layer = {MakeLayer(value), &value.At("inbound_nodes").AsList(), 0, {}};
       if (dynamic_cast<const InputLayer*>(layer.layer.ptr().get()) != nullptr) {
         layer.uses.push_back({InputOf(layer.layer)});
+        if (flow) flow->Add(*layer.layer, {}, layer.uses.back());
       }
       if (!made.emplace(name, std::move(layer)).second) {
         throw InvalidArgumentError(StrCat("[keras/load_model] expected one layer of each name; got two '", name, "'"));
@@ -387,6 +391,15 @@ class LayersReader {
     uint64_t calls = 0;
     for (const auto& [name, layer] : made) calls += layer.nodes->size();
     CheckCalls(whole.name, std::max<uint64_t>(calls, order.size()));
+    CallAll(order, made, masks, flow ? &*flow : nullptr);
+    whole.inputs = Tensors(config.At("input_layers"), made, false);
+    whole.outputs = Tensors(config.At("output_layers"), made, true);
+  }
+
+  // Calls all layers. Throws InvalidArgumentError if some do not follow from the inputs, or get other masks in the file
+  // than here. `flow` may be null if the file has no operations.
+  void CallAll(const std::vector<std::string>& order, std::map<std::string, Made>& made, const MaskOperations& masks,
+               MaskFlow* flow) {
     // Repeats until nothing more can be called, because the list may use values before their layer.
     size_t waiting = 1;
     for (bool moved = true; moved && waiting > 0;) {
@@ -394,7 +407,14 @@ class LayersReader {
       waiting = 0;
       for (const std::string& name : order) {
         Made& layer = made.at(name);
-        while (layer.done < layer.nodes->size() && Call(name, layer, masks, made)) moved = true;
+        while (layer.done < layer.nodes->size() && Call(name, layer, made)) {
+          moved = true;
+          const ConfigValue* mask = (*layer.nodes)[layer.done - 1].At("kwargs").Find("mask");
+          const std::vector<LayerTensor>& inputs = layer.uses.back().at(0).call()->inputs;
+          if (mask != nullptr && !mask->is_null())
+            CheckMask(name, masks.Sources(name, *mask), inputs.at(0), made, flow);
+          if (flow != nullptr) flow->Add(*layer.layer, inputs, layer.uses.back());
+        }
         waiting += layer.nodes->size() - layer.done;
       }
     }
@@ -402,15 +422,24 @@ class LayersReader {
       throw InvalidArgumentError(
           StrCat("[keras/load_model] expected layers that follow from the inputs; ", waiting, " calls do not"));
     }
-    whole.inputs = Tensors(config.At("input_layers"), made, false);
-    whole.outputs = Tensors(config.At("output_layers"), made, true);
+  }
+
+  // Throws InvalidArgumentError unless the mask of `input` follows from the values at these places.
+  static void CheckMask(const std::string& name, const std::vector<const ConfigValue*>& places,
+                        const LayerTensor& input, const std::map<std::string, Made>& made, const MaskFlow* flow) {
+    std::vector<LayerTensor> sources;
+    for (const ConfigValue* place : places) {
+      const LayerTensor* source = Find(*place, made, false);
+      if (source != nullptr) sources.push_back(*source);
+    }
+    if (sources.size() == places.size() && flow != nullptr && flow->FollowsFrom(input, sources)) return;
+    throw InvalidArgumentError(StrCat("[keras/load_model] expected layers that use the masks of their inputs; layer '",
+                                      name, "' is called with another mask"));
   }
 
   // Returns false if an argument does not exist yet.
-  bool Call(const std::string& name, Made& layer, const MaskOperations& masks,
-            const std::map<std::string, Made>& made) {
+  bool Call(const std::string& name, Made& layer, const std::map<std::string, Made>& made) {
     const ConfigValue& node = (*layer.nodes)[layer.done];
-    if (const ConfigValue* mask = node.At("kwargs").Find("mask")) masks.Check(name, *mask);
     std::vector<LayerTensor> inputs;
     for (const ConfigValue& argument : node.At("args").AsList()) {
       if (!AddArgument(argument, made, inputs)) return false;

@@ -85,6 +85,7 @@ bool CallContext::IsInput(const Output& value) const {
 }
 
 Output CallContext::WithMask(Output value, Output mask) {
+  knows_masks_ = true;
   if (!mask.valid()) return value;
   const Shape& whole = value.shape();
   const bool fits =

@@ -138,7 +138,7 @@ class COHORT_EXPORT CallContext {
   const bool trainable_;
   std::vector<std::pair<std::string, ops::Variable>> weights_;
   std::vector<Output> inputs_;
-  mutable bool knows_masks_ = false;  // the layer has asked for a mask, or has called a layer, which may do so
+  mutable bool knows_masks_ = false;  // the layer has asked for a mask or made one, or has called a layer
 };
 
 // The base of layers. Thread-safe, and immutable except for SetTrainable. Models share ownership through LayerRef.
@@ -170,7 +170,7 @@ class COHORT_EXPORT Layer : public std::enable_shared_from_this<Layer> {
   virtual Output Call(CallContext& ctx, Output x) const;
   // Says which masks the results have that carry none by CallContext::WithMask or from a layer inside. true: result i
   // carries the mask of input i. false: it carries none. Then a model warns if an input with a mask gets to the layer,
-  // unless the layer asks for the mask.
+  // unless the layer asks for the mask or makes another one.
   virtual bool supports_masking() const { return false; }
   // Returns the dtype of the input of a Sequential that begins with this layer and has no Input().
   virtual DType InputDType() const { return DType::kFloat32; }

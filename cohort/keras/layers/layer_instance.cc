@@ -144,7 +144,7 @@ void LayerInstance::PassMasks(const Layer& layer, const CallContext& ctx, std::v
     if (is_input) results[i] = ops::Identity(results[i]);
     SetMaskOf(results[i], mask);
   }
-  if (!options_.warns || passes || ctx.knows_masks_) return;
+  if (!options_.warns || passes || ctx.knows_masks_ || ctx.path_.find('/') != std::string::npos) return;
   for (const Output& input : ctx.inputs_) {
     if (!MaskOf(input).valid() || MaskOf(input).shape().rank() < 2) continue;
     LogWarning("keras", StrCat("layer '", ctx.path_, "' (", layer.class_name(),

@@ -93,7 +93,7 @@ class LayerInstance {
     Output step = {};                               // in training: the number of the step, an int64 scalar
     distribute::ReplicaContext* replica = nullptr;  // valid while layers are added; null: one replica
     WeightUpdates* updates = nullptr;               // in training: shared by the step; null: updates are ignored
-    bool warns = false;                             // of layers that drop the masks of their inputs
+    bool warns = false;                             // of layers of the model that drop the masks of their inputs
   };
 
   // A layer that was added, and whether it was trainable then.

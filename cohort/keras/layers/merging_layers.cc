@@ -33,7 +33,7 @@ struct Merge {
 };
 
 // Returns a mask [batch, steps, ...] with a last dimension of 1, so that it broadcasts against the value.
-Output Wide(Output mask) { return ops::ExpandDims(mask, -1); }
+Output Broadcast(Output mask) { return ops::ExpandDims(mask, -1); }
 
 Output Or(Output x, Output y) { return ops::LogicalOr(x, y); }
 
@@ -87,15 +87,15 @@ class MergingLayer final : public Layer {
     if (merge_.masked == Merge::Masked::kIsOne) {
       std::vector<Output> factors;
       for (size_t i = 0; i < inputs.size(); ++i) {
-        factors.push_back(masks[i].valid() ? ops::SelectV2(Wide(masks[i]), inputs[i], 1) : inputs[i]);
+        factors.push_back(masks[i].valid() ? ops::SelectV2(Broadcast(masks[i]), inputs[i], 1) : inputs[i]);
       }
       const Output product = Merged(factors);
-      return mask.valid() ? ops::SelectV2(Wide(mask), product, 0) : product;
+      return mask.valid() ? ops::SelectV2(Broadcast(mask), product, 0) : product;
     }
     Output merged = inputs[0], counts = masks[0];
     for (size_t i = 1; i < inputs.size(); ++i) {
-      const Output x = masks[i].valid() ? ops::SelectV2(Wide(masks[i]), inputs[i], merged) : inputs[i];
-      if (counts.valid()) merged = ops::SelectV2(Wide(counts), merged, x);
+      const Output x = masks[i].valid() ? ops::SelectV2(Broadcast(masks[i]), inputs[i], merged) : inputs[i];
+      if (counts.valid()) merged = ops::SelectV2(Broadcast(counts), merged, x);
       counts = counts.valid() && masks[i].valid() ? Or(counts, masks[i]) : Output();
       merged = merge_.function(merged, x);
     }

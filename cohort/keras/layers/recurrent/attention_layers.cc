@@ -65,7 +65,9 @@ Output And(Output x, Output y) {
   return ops::LogicalAnd(x, y);
 }
 
-Output Wide(Output scores) { return scores.dtype() == DType::kBfloat16 ? ops::Cast(scores, DType::kFloat32) : scores; }
+Output AsFloat32(Output scores) {
+  return scores.dtype() == DType::kBfloat16 ? ops::Cast(scores, DType::kFloat32) : scores;
+}
 
 // Returns the product of the weights [..., t, s] of the steps and a value [..., s, dim]. In training, `dropout` of the
 // weights are zeros.
@@ -81,7 +83,7 @@ Output Weighted(CallContext& ctx, Output weights, Output value, const Options& o
 // which it is false are 1e9 less.
 template <typename Options>
 Output Attended(CallContext& ctx, Output scores, Output value, const Options& options, Output allowed = {}) {
-  scores = Wide(scores);
+  scores = AsFloat32(scores);
   if (allowed.valid()) {
     scores = ops::SelectV2(allowed, scores, ops::Sub(scores, 1e9));
   } else if (options.use_causal_mask) {
@@ -184,7 +186,7 @@ class MergedHeadsLayer final : public ProjectionLayer {
 // broadcasts to the scores, is true. If there are none, it attends to all alike, or, with dropout, to none.
 Output AttendedAllowed(CallContext& ctx, Output scores, Output value, Output allowed,
                        const MultiHeadAttentionOptions& options) {
-  Output weights = ctx.Computed(ops::Softmax(ops::SelectV2(allowed, Wide(scores), -1e9)));
+  Output weights = ctx.Computed(ops::Softmax(ops::SelectV2(allowed, AsFloat32(scores), -1e9)));
   if (options.dropout > 0) weights = ops::SelectV2(allowed, weights, 0);
   return Weighted(ctx, weights, value, options);
 }
