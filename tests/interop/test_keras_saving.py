@@ -318,3 +318,25 @@ def test_what_we_do_not_know_is_named(tmp_path):
     (answer,) = ask([{"load": str(path), "steps": 0, "batches": []}])
     for part in ("ConvLSTM1D", '"memory"', "custom_layers", "config.json", str(path)):
         assert part in answer["error"]
+
+
+def masked_by(mask_of, prepared=lambda words: words):
+    """Returns a model whose layer gets the mask that mask_of makes of the two inputs."""
+    x, y = keras.Input((4,), dtype="int32", name="x"), keras.Input((4,), dtype="int32", name="y")
+    words = layers.Embedding(9, 3, mask_zero=True)(x)
+    other = layers.GRU(3)(layers.Embedding(9, 3, mask_zero=True)(y))
+    read = layers.LSTM(3, name="reader")(prepared(words), mask=mask_of(x, y))
+    return keras.Model([x, y], layers.Dense(2)(layers.Add()([read, other])))
+
+
+@pytest.mark.parametrize("model", [
+    lambda: masked_by(lambda x, y: keras.ops.not_equal(x, 5)),
+    lambda: masked_by(lambda x, y: keras.ops.less(x, 5)),
+    lambda: masked_by(lambda x, y: keras.ops.not_equal(y, 0)),
+    lambda: masked_by(lambda x, y: keras.ops.not_equal(x, 0), layers.Conv1D(3, 1)),
+], ids=["another_number", "less", "another_input", "dropped_by_a_layer"])  # fmt: skip
+def test_masks_that_a_program_makes_are_refused(model, tmp_path):
+    path = tmp_path / "masked.keras"
+    model().save(path)
+    (answer,) = ask([{"load": str(path), "batches": [], "steps": 0}])
+    assert "layer 'reader' is called with a" in answer["error"], answer
