@@ -410,8 +410,9 @@ class LayersReader {
         while (layer.done < layer.nodes->size() && Call(name, layer, made)) {
           moved = true;
           const ConfigValue* mask = (*layer.nodes)[layer.done - 1].At("kwargs").Find("mask");
-          const std::vector<LayerTensor>& inputs = layer.uses.back().at(0).call()->inputs;
-          if (mask != nullptr && !mask->is_null())
+          if (layer.uses.back().empty()) continue;  // nothing can follow from it
+          const std::vector<LayerTensor>& inputs = layer.uses.back()[0].call()->inputs;
+          if (mask != nullptr && !mask->is_null() && !inputs.empty())
             CheckMask(name, masks.Sources(name, *mask), inputs.at(0), made, flow);
           if (flow != nullptr) flow->Add(*layer.layer, inputs, layer.uses.back());
         }
