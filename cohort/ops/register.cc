@@ -16,6 +16,8 @@ void RegisterOps() {
     RegisterJoinOps(registry);
     RegisterSliceOps(registry);
     RegisterGatherOps(registry);
+    RegisterGatherNdOps(registry);
+    RegisterTopKOps(registry);
     RegisterLookupOps(registry);
     RegisterImageFileOps(registry);
     RegisterPartitionOps(registry);

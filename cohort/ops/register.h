@@ -16,6 +16,8 @@ void RegisterLayoutOps(OpRegistry& registry);
 void RegisterJoinOps(OpRegistry& registry);
 void RegisterSliceOps(OpRegistry& registry);
 void RegisterGatherOps(OpRegistry& registry);
+void RegisterGatherNdOps(OpRegistry& registry);
+void RegisterTopKOps(OpRegistry& registry);
 void RegisterLookupOps(OpRegistry& registry);
 void RegisterImageFileOps(OpRegistry& registry);
 void RegisterPartitionOps(OpRegistry& registry);

@@ -25,6 +25,9 @@ OTHER_GRADIENTS = {
     "ResizeBilinearGrad": "it marks the op as not differentiable",
 }
 NO_GRADIENTS = {
+    "GatherNd_no_coordinates": "its gradient refuses indices without coordinates",
+    "GatherNd_one": "its gradient refuses the shape of a single index",
+    "TopKV2_int64_indices": "its gradient adds int32 to int64 indices",
     "PartitionedCall_second_derivative": "calls are differentiated in its C++ code, which knows no AddN",
     "StatefulPartitionedCall_values": "calls are differentiated in its C++ code, which knows no Print",
     **{

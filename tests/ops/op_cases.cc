@@ -18,6 +18,7 @@ std::vector<OpCase> AllOpCases() {
   AddReductionCases(cases);
   AddIndexCases(cases);
   AddImageFileCases(cases);
+  AddCoordinateCases(cases);
   AddNnCases(cases);
   AddConvolutionalCases(cases);
   AddImageCases(cases);

@@ -36,6 +36,8 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterSliceKernels(registry);
   RegisterGatherKernels(registry);
   RegisterImageFileKernels(registry);
+  RegisterGatherNdKernels(registry);
+  RegisterTopKKernels(registry);
   RegisterLookupKernels(registry);
   RegisterPartitionKernels(registry);
   RegisterUnaryKernels(registry);

@@ -185,6 +185,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterJoinKernels(registry);
   RegisterSliceKernels(registry);
   RegisterGatherKernels(registry);
+  RegisterGatherNdKernels(registry);
   RegisterPartitionKernels(registry);
   RegisterScanKernels(registry);
   RegisterTrainingKernels(registry);

@@ -14,6 +14,8 @@ void RegisterJoinKernels(KernelRegistry& registry);
 void RegisterSliceKernels(KernelRegistry& registry);
 void RegisterGatherKernels(KernelRegistry& registry);
 void RegisterImageFileKernels(KernelRegistry& registry);
+void RegisterGatherNdKernels(KernelRegistry& registry);
+void RegisterTopKKernels(KernelRegistry& registry);
 void RegisterLookupKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);
 void RegisterUnaryKernels(KernelRegistry& registry);
