@@ -82,6 +82,7 @@
 #include "cohort/ops/select.h"
 #include "cohort/ops/slice.h"
 #include "cohort/ops/softmax.h"
+#include "cohort/ops/special_functions.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/step_clock.h"
 #include "cohort/ops/summary.h"

@@ -19,6 +19,7 @@ std::vector<OpCase> AllOpCases() {
   AddIndexCases(cases);
   AddImageFileCases(cases);
   AddCoordinateCases(cases);
+  AddSpecialFunctionCases(cases);
   AddNnCases(cases);
   AddConvolutionalCases(cases);
   AddImageCases(cases);

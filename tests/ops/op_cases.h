@@ -46,6 +46,7 @@ void AddReductionCases(std::vector<OpCase>& cases);
 void AddIndexCases(std::vector<OpCase>& cases);
 void AddImageFileCases(std::vector<OpCase>& cases);
 void AddCoordinateCases(std::vector<OpCase>& cases);
+void AddSpecialFunctionCases(std::vector<OpCase>& cases);
 void AddNnCases(std::vector<OpCase>& cases);
 void AddConvolutionalCases(std::vector<OpCase>& cases);
 void AddImageCases(std::vector<OpCase>& cases);

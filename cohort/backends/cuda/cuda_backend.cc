@@ -186,6 +186,8 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterSliceKernels(registry);
   RegisterGatherKernels(registry);
   RegisterGatherNdKernels(registry);
+  RegisterTopKKernels(registry);
+  RegisterSpecialFunctionKernels(registry);
   RegisterPartitionKernels(registry);
   RegisterScanKernels(registry);
   RegisterTrainingKernels(registry);

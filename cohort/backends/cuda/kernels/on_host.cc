@@ -46,7 +46,6 @@ constexpr OpOnHost kOnHost[] = {
     {"ReadFile", kCpuKernel, kFile},
     {"StringToHashBucketFast", kCpuKernel, kCategory},
     {"StringToHashBucketStrong", kCpuKernel, kCategory},
-    {"TopKV2", kCpuKernel, "it sorts rows of any length, for which there is no kernel of the card yet"},
     {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UniqueWithCounts", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UpperBound", kCpuKernel, kCategory},

@@ -26,6 +26,8 @@ void RegisterSliceKernels(KernelRegistry& registry);
 void RegisterLayoutKernels(KernelRegistry& registry);  // Transpose, ReverseV2
 void RegisterGatherKernels(KernelRegistry& registry);
 void RegisterGatherNdKernels(KernelRegistry& registry);
+void RegisterTopKKernels(KernelRegistry& registry);
+void RegisterSpecialFunctionKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);  // sums and updates of rows by index
 void RegisterScanKernels(KernelRegistry& registry);
 void RegisterTrainingKernels(KernelRegistry& registry);

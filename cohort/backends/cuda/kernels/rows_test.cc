@@ -121,6 +121,17 @@ TEST_F(RowsTest, RowsOfVariables) {
   devices_.ExpectSame({"ResourceGather", {{Ints({})}}, float32, {value}});
 }
 
+TEST_F(RowsTest, CoordinatesOutOfRange) {
+  const Tensor whole = Scattered(DType::kFloat32, {3, 4});
+  const Tensor bad = Ints({1, 2, 0, 4, 3, 0}).Reshaped({3, 2}), updates = Scattered(DType::kFloat32, {3});
+  const char* error = "indices[1][1] = 4 is not in [0, 4), dimension 1 of the tensor of shape [3,4]";
+  devices_.ExpectSameError({"GatherNd", {{whole}, {bad}}}, error);
+  devices_.ExpectSameError({"ScatterNd", {{bad}, {updates}, {Ints({3, 4})}}}, error);
+  for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub"}) {
+    devices_.ExpectSameError({op, {{whole}, {bad}, {updates}}}, error);
+  }
+}
+
 TEST_F(RowsTest, Scatters) {
   for (const char* op : {"ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"}) {
     for (const DType dtype : kNumbers) {
