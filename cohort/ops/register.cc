@@ -18,6 +18,7 @@ void RegisterOps() {
     RegisterGatherOps(registry);
     RegisterGatherNdOps(registry);
     RegisterTopKOps(registry);
+    RegisterCandidateSamplingOps(registry);
     RegisterSpecialFunctionOps(registry);
     RegisterLookupOps(registry);
     RegisterImageFileOps(registry);

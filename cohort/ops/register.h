@@ -18,6 +18,7 @@ void RegisterSliceOps(OpRegistry& registry);
 void RegisterGatherOps(OpRegistry& registry);
 void RegisterGatherNdOps(OpRegistry& registry);
 void RegisterTopKOps(OpRegistry& registry);
+void RegisterCandidateSamplingOps(OpRegistry& registry);
 void RegisterSpecialFunctionOps(OpRegistry& registry);
 void RegisterLookupOps(OpRegistry& registry);
 void RegisterImageFileOps(OpRegistry& registry);

@@ -20,6 +20,7 @@ std::vector<OpCase> AllOpCases() {
   AddImageFileCases(cases);
   AddCoordinateCases(cases);
   AddSpecialFunctionCases(cases);
+  AddCompositeCases(cases);
   AddNnCases(cases);
   AddConvolutionalCases(cases);
   AddImageCases(cases);

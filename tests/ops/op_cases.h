@@ -47,6 +47,7 @@ void AddIndexCases(std::vector<OpCase>& cases);
 void AddImageFileCases(std::vector<OpCase>& cases);
 void AddCoordinateCases(std::vector<OpCase>& cases);
 void AddSpecialFunctionCases(std::vector<OpCase>& cases);
+void AddCompositeCases(std::vector<OpCase>& cases);
 void AddNnCases(std::vector<OpCase>& cases);
 void AddConvolutionalCases(std::vector<OpCase>& cases);
 void AddImageCases(std::vector<OpCase>& cases);

@@ -77,7 +77,7 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       // The outputs are shapes, positions, or values made of these.
       "BroadcastGradientArgs ConcatOffset OneHot OnesLike Range Rank Shape Size VariableShape ZerosLike "
       // The ops have no inputs that are numbers.
-      "Const EmptyTensorList NoOp Placeholder RandomShuffle "
+      "Const EmptyTensorList LogUniformCandidateSampler NoOp Placeholder UniformCandidateSampler RandomShuffle "
       "RandomStandardNormal RandomUniform RandomUniformInt "
       "RestoreV2 StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
       "StatelessRandomUniformInt StatelessTruncatedNormal TruncatedNormal VarHandleOp "

@@ -38,6 +38,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterImageFileKernels(registry);
   RegisterGatherNdKernels(registry);
   RegisterTopKKernels(registry);
+  RegisterCandidateSamplingKernels(registry);
   RegisterSpecialFunctionKernels(registry);
   RegisterLookupKernels(registry);
   RegisterPartitionKernels(registry);

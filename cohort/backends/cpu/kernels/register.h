@@ -16,6 +16,7 @@ void RegisterGatherKernels(KernelRegistry& registry);
 void RegisterImageFileKernels(KernelRegistry& registry);
 void RegisterGatherNdKernels(KernelRegistry& registry);
 void RegisterTopKKernels(KernelRegistry& registry);
+void RegisterCandidateSamplingKernels(KernelRegistry& registry);
 void RegisterSpecialFunctionKernels(KernelRegistry& registry);
 void RegisterLookupKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);

@@ -15,6 +15,8 @@ namespace {
 using enum WorkerOnHost;
 
 constexpr std::string_view kCategory = "it makes an index of a value that was just read on the host, often of a string";
+constexpr std::string_view kSampler =
+    "how many draws it takes depends on those before; it draws few numbers, in the order of its seed";
 constexpr std::string_view kAccumulator = "an accumulator adds gradients of several workers in the memory of the task";
 constexpr std::string_view kQueue =
     "a queue keeps its elements in host memory, where other steps and threads take them";
@@ -42,10 +44,12 @@ constexpr OpOnHost kOnHost[] = {
     {"ImageProjectiveTransformV3Grad", kCpuKernel,
      "only the transforms say which pixels add to one; images are mostly transformed before there are weights"},
     {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
+    {"LogUniformCandidateSampler", kCpuKernel, kSampler},
     {"LowerBound", kCpuKernel, kCategory},
     {"ReadFile", kCpuKernel, kFile},
     {"StringToHashBucketFast", kCpuKernel, kCategory},
     {"StringToHashBucketStrong", kCpuKernel, kCategory},
+    {"UniformCandidateSampler", kCpuKernel, kSampler},
     {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UniqueWithCounts", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UpperBound", kCpuKernel, kCategory},

@@ -1,0 +1,112 @@
+// The samplers of classes, and what flows to tables. tests/interop/test_composite_ops.py compares the losses with
+// TensorFlow.
+#include "cohort/ops/sampled_losses.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing/throws.h"
+#include "cohort/graph/gradients.h"
+#include "cohort/ops/constant.h"
+#include "tests/ops/interpreter.h"
+
+namespace cohort {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Interpreter;
+
+class SampledLossesTest : public ::testing::Test {
+ protected:
+  Output Labels(const std::vector<int64_t>& values) {
+    return ops::Const(graph_, values, Shape{static_cast<int64_t>(values.size()), 1});
+  }
+  static std::vector<Tensor> Run(const ops::SampledCandidates& drawn) {
+    return Interpreter().Run({drawn.sampled_candidates, drawn.true_expected_count, drawn.sampled_expected_count});
+  }
+  Graph graph_;
+};
+
+TEST_F(SampledLossesTest, UniqueClassesDiffer) {
+  const auto drawn = Run(ops::LogUniformCandidateSampler(Labels({0, 49}), 1, 50, true, 50, 7));
+  const std::vector<int64_t> classes = drawn[0].ToVector<int64_t>();
+  EXPECT_EQ(std::set<int64_t>(classes.begin(), classes.end()).size(), 50u);
+  for (const int64_t c : classes) EXPECT_TRUE(c >= 0 && c < 50) << c;
+  // So many draws were needed that nearly every class was expected.
+  for (const float count : drawn[2].ToVector<float>()) EXPECT_LE(count, 1.0f);
+}
+
+TEST_F(SampledLossesTest, RepeatedClassesAreExpectedAsOftenAsTheirProbabilitySays) {
+  const auto drawn = Run(ops::LogUniformCandidateSampler(Labels({0, 9}), 1, 20'000, false, 1000, 7));
+  const double log_range = std::log(1001.0);
+  EXPECT_THAT(drawn[1].ToVector<float>(), ElementsAre(::testing::FloatNear(20'000 * std::log(2.0) / log_range, 0.01f),
+                                                      ::testing::FloatNear(20'000 * std::log(1.1) / log_range, 0.01f)));
+  int64_t zeros = 0, nines = 0;
+  for (const int64_t c : drawn[0].ToVector<int64_t>()) {
+    zeros += c == 0 ? 1 : 0;
+    nines += c == 9 ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(zeros), 20'000 * std::log(2.0) / log_range, 250);
+  EXPECT_NEAR(static_cast<double>(nines), 20'000 * std::log(1.1) / log_range, 100);
+}
+
+TEST_F(SampledLossesTest, UniformClassesAreEquallyLikely) {
+  const auto drawn = Run(ops::UniformCandidateSampler(Labels({3}), 1, 10'000, false, 4, 7));
+  EXPECT_THAT(drawn[2].ToVector<float>(), Each(2500.0f));
+  std::vector<int> counts(4);
+  for (const int64_t c : drawn[0].ToVector<int64_t>()) ++counts[static_cast<size_t>(c)];
+  for (const int count : counts) EXPECT_NEAR(count, 2500, 200);
+}
+
+TEST_F(SampledLossesTest, SeedsDecideTheClasses) {
+  const auto draw = [&](int64_t seed) {
+    return Run(ops::UniformCandidateSampler(Labels({3}), 1, 8, true, 1000, seed))[0].ToVector<int64_t>();
+  };
+  EXPECT_EQ(draw(5), draw(5));
+  EXPECT_NE(draw(5), draw(6));
+}
+
+TEST_F(SampledLossesTest, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ops::UniformCandidateSampler(Labels({3}), 1, 5, true, 4); }),
+              HasSubstr("cannot draw 5 different classes out of 4"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Run(ops::UniformCandidateSampler(Labels({1, 4}), 1, 2, true, 4));
+              }),
+              HasSubstr("true_classes[1][0] = 4 is not in [0, 4)"));
+  const Output table = ops::Const(graph_, std::vector<float>(8), Shape{4, 2});
+  const Output biases = ops::Const(graph_, std::vector<float>(4));
+  const Output inputs = ops::Const(graph_, std::vector<float>(2), Shape{1, 2});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>(
+                  [&] { ops::NceLoss(table, biases, ops::Const(graph_, std::vector<int64_t>{1}), inputs, 2, 4); }),
+              HasSubstr("expected labels of shape [batch,1]; got [1]"));
+}
+
+TEST_F(SampledLossesTest, TheGradientOfATableHasTheRowsThatWereLookedAt) {
+  const ops::Variable weights(graph_, Tensor(DType::kFloat32, {100, 2}));
+  const ops::Variable biases(graph_, Tensor(DType::kFloat32, {100}));
+  const Output inputs = ops::Const(graph_, std::vector<float>{1, 2, 3, 4}, Shape{2, 2});
+  const Output loss = ops::SampledSoftmaxLoss(weights, biases, Labels({17, 4}), inputs, 3, 100, {.seed = 3});
+  const std::vector<Gradient> gradients = Gradients({loss}, {weights.handle(), biases.handle()});
+  ASSERT_TRUE(gradients[0].is_sparse());
+  ASSERT_TRUE(gradients[1].is_sparse());
+  Interpreter interpreter;
+  interpreter.RunNode(weights.initializer());
+  interpreter.RunNode(biases.initializer());
+  const std::vector<Tensor> rows = interpreter.Run({gradients[0].indices, gradients[0].values});
+  const std::vector<int64_t> ids = rows[0].ToVector<int64_t>();
+  ASSERT_EQ(ids.size(), 5u);
+  EXPECT_EQ(ids[0], 17);
+  EXPECT_EQ(ids[1], 4);
+  EXPECT_EQ(rows[1].shape(), (Shape{5, 2}));
+}
+
+}  // namespace
+}  // namespace cohort
