@@ -89,6 +89,36 @@ TEST_F(SampledLossesTest, RefusesWhatDoesNotFit) {
               HasSubstr("expected labels of shape [batch,1]; got [1]"));
 }
 
+TEST_F(SampledLossesTest, ATableMayHaveParts) {
+  const auto rows = [](int64_t first) {
+    const auto x = static_cast<float>(first);
+    return Tensor::FromValues<float>({x, -x, x + 1, 2}, Shape{2, 2});
+  };
+  std::vector<VariableInfo*> infos;
+  for (const int64_t first : {0, 2}) {
+    infos.push_back(ops::Variable(graph_, rows(first), {.name = first == 0 ? "part_0" : "part_1"}).info());
+  }
+  VariableRequest request;
+  request.name = "table";
+  request.shape = Shape{4, 2};
+  const ops::Variable cut(ops::MakeVariableOfParts(graph_, request, infos));
+  const std::vector<ops::Variable> parts = cut.parts();
+  const Output whole = ops::Const(graph_, std::vector<float>{0, 0, 1, 2, 2, -2, 3, 2}, Shape{4, 2});
+  const Output biases = ops::Const(graph_, std::vector<float>{0.5f, 0, 0.25f, 1});
+  const Output inputs = ops::Const(graph_, std::vector<float>{1, 2, 0.5f, -1}, Shape{2, 2});
+  const ops::SampledLossOptions options = {.sampled_values =
+                                               ops::UniformCandidateSampler(Labels({3, 0}), 1, 2, true, 4, 5)};
+  const Output of_parts = ops::SampledSoftmaxLoss(cut, biases, Labels({3, 0}), inputs, 2, 4, options);
+  const Output of_whole = ops::SampledSoftmaxLoss(whole, biases, Labels({3, 0}), inputs, 2, 4, options);
+  const std::vector<Gradient> gradients = Gradients({of_parts}, {parts[0].handle(), parts[1].handle()});
+  EXPECT_TRUE(gradients[0].is_sparse());
+  EXPECT_TRUE(gradients[1].is_sparse());
+  Interpreter interpreter;
+  for (const ops::Variable& part : parts) interpreter.RunNode(part.initializer());
+  const std::vector<Tensor> losses = interpreter.Run({of_parts, of_whole});
+  EXPECT_EQ(losses[0].ToVector<float>(), losses[1].ToVector<float>());
+}
+
 TEST_F(SampledLossesTest, TheGradientOfATableHasTheRowsThatWereLookedAt) {
   const ops::Variable weights(graph_, Tensor(DType::kFloat32, {100, 2}));
   const ops::Variable biases(graph_, Tensor(DType::kFloat32, {100}));
