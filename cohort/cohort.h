@@ -79,6 +79,7 @@
 #include "cohort/ops/pooling.h"
 #include "cohort/ops/queues.h"
 #include "cohort/ops/random.h"
+#include "cohort/ops/rearrange.h"
 #include "cohort/ops/reduction.h"
 #include "cohort/ops/sampled_losses.h"
 #include "cohort/ops/scan.h"

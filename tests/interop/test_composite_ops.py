@@ -52,6 +52,16 @@ LOSSES = {
 }
 
 
+REARRANGED = {
+    "GatherV2_roll": lambda x: tf.roll(x, 2, 0),
+    "GatherV2_roll_two_axes": lambda x: tf.roll(x, [-1, 6], [0, -1]),
+    "GatherV2_roll_empty": lambda x: tf.roll(x, 1, 0),
+    "SelectV2_band_part": lambda x: tf.linalg.band_part(x, 1, 2),
+    "SelectV2_band_part_lower": lambda x: tf.linalg.band_part(x, -1, 0),
+    "SelectV2_band_part_upper": lambda x: tf.linalg.band_part(x, 0, -1),
+}
+
+
 def compare(name, compute):
     case = cases()[name]
     inputs = [tf.constant(array(feed["value"])) for feed in case["feeds"]]
@@ -77,6 +87,11 @@ def test_sampled_loss(name):
     compare(name, LOSSES[name])
 
 
+@pytest.mark.parametrize("name", sorted(REARRANGED))
+def test_rearranged(name):
+    compare(name, REARRANGED[name])
+
+
 def test_each_case_is_compared():
-    ours = {name for name in cases() if re.search("_einsum|_nce|Logits_sampled", name)}
-    assert ours == {*EQUATIONS, *LOSSES}
+    ours = {name for name in cases() if re.search("_einsum|_nce|Logits_sampled|_roll|_band_part", name)}
+    assert ours == {*EQUATIONS, *LOSSES, *REARRANGED}

@@ -6,6 +6,7 @@
 #include "cohort/ops/candidate_sampling.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/einsum.h"
+#include "cohort/ops/rearrange.h"
 #include "cohort/ops/sampled_losses.h"
 #include "tests/ops/op_cases.h"
 
@@ -111,9 +112,25 @@ void AddSamplerCases(std::vector<OpCase>& cases) {
   }
 }
 
+void AddRearrangingCases(std::vector<OpCase>& cases) {
+  const auto roll = [](std::vector<int64_t> shifts, std::vector<int64_t> axes) -> OpCase::Build {
+    return [=](Graph&, const Outputs& in) { return Outputs{ops::Roll(in[0], shifts, axes)}; };
+  };
+  cases.push_back({"GatherV2", "roll", {Ramp({5})}, roll({2}, {0}), {0}});
+  cases.push_back({"GatherV2", "roll_two_axes", {Ramp({3, 4})}, roll({-1, 6}, {0, -1}), {0}});
+  cases.push_back({"GatherV2", "roll_empty", {Ramp({0, 4})}, roll({1}, {0}), {0}});
+  const auto band = [](int64_t lower, int64_t upper) -> OpCase::Build {
+    return [=](Graph&, const Outputs& in) { return Outputs{ops::MatrixBandPart(in[0], lower, upper)}; };
+  };
+  cases.push_back({"SelectV2", "band_part", {Ramp({4, 5}, 1, 2)}, band(1, 2), {0}});
+  cases.push_back({"SelectV2", "band_part_lower", {Ramp({2, 3, 3}, 1, 2)}, band(-1, 0), {0}});
+  cases.push_back({"SelectV2", "band_part_upper", {Ramp({3, 2}, 1, 2)}, band(0, -1), {0}});
+}
+
 }  // namespace
 
 void AddCompositeCases(std::vector<OpCase>& cases) {
+  AddRearrangingCases(cases);
   AddEinsumCases(cases);
   AddSampledLossCases(cases);
   AddSamplerCases(cases);
