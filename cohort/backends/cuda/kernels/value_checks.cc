@@ -6,7 +6,14 @@
 namespace cohort::cuda {
 namespace {
 
-constexpr std::string_view kIndices[] = {"GatherV2", "ResourceGather", "SparseSoftmaxCrossEntropyWithLogits",
+constexpr std::string_view kIndices[] = {"GatherNd",
+                                         "GatherV2",
+                                         "ResourceGather",
+                                         "ScatterNd",
+                                         "SparseSoftmaxCrossEntropyWithLogits",
+                                         "TensorScatterAdd",
+                                         "TensorScatterSub",
+                                         "TensorScatterUpdate",
                                          "UnsortedSegmentSum"};
 constexpr std::string_view kIntegers[] = {"Div", "FloorDiv", "FloorMod", "Pow", "RealDiv", "Reciprocal"};
 
