@@ -82,7 +82,7 @@ void Train(const Flags& flags) {
 
 // The class names are those of --data_dir, in the order in which the model was trained.
 void Classify(const Flags& flags) {
-  const keras::Model model = keras::LoadModel(flags.model);
+  keras::Model model = keras::LoadModel(flags.model);
   const std::vector<std::string> names = Read(flags, data::Subset::kTraining).class_names;
   Graph graph;
   const Output image = ops::DecodeImage(ops::ReadFile(ops::Const(graph, flags.classify)), 3);

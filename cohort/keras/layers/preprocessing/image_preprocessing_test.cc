@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "cohort/core/testing/throws.h"
+#include "cohort/keras/layers/core_layers.h"
+#include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/layer_instance.h"
+#include "cohort/keras/model.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/constant.h"
 #include "cohort/runtime/session.h"

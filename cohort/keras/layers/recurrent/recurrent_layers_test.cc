@@ -202,7 +202,7 @@ float DistanceFromOrthogonal(const Tensor& m, float gain) {
 
 TEST(RecurrentLayersTest, OrthogonalMatrices) {
   for (const auto& [in, units] : {std::pair<int64_t, int64_t>{1, 1}, {7, 7}, {64, 64}, {40, 96}, {96, 40}, {200, 3}}) {
-    for (const uint64_t seed : {1, 2, 3}) {
+    for (const int64_t seed : {1, 2, 3}) {
       Sequential model({Input(Shape{in}), Dense(units, {.kernel_initializer = "orthogonal"}),
                         Dense(4, {.kernel_initializer = initializers::Orthogonal(0.5, 2)})},
                        {.seed = seed});
