@@ -8,8 +8,8 @@
 namespace cohort::data {
 namespace {
 
-constexpr size_t kMostBytes = 100;  // of a string
-constexpr int kMostNumbers = 4;     // of a tensor
+constexpr size_t kMostBytes = 1000;  // of a string; the names of most files are shorter
+constexpr int kMostNumbers = 4;      // of a tensor
 
 std::string DescriptionOf(const Tensor& tensor) {
   if (tensor.dtype() != DType::kString) return tensor.ToString(kMostNumbers);

@@ -210,6 +210,18 @@ AttrValue ParseList(Scanner& scan, Parse parse) {
   return AttrValue(std::move(values));
 }
 
+// A vector of small numbers: "uint8[255, 0, 0]".
+Tensor ParseTensor(Scanner& scan) {
+  if (ParseType(scan) != DType::kUint8) scan.Fail("a tensor of uint8");
+  const AttrValue numbers = ParseList<int64_t>(scan, [](Scanner& s) { return s.Int(); });
+  std::vector<uint8_t> values;
+  for (const int64_t value : *numbers.get<std::vector<int64_t>>()) {
+    if (value < 0 || value > 255) scan.Fail("numbers from 0 to 255");
+    values.push_back(static_cast<uint8_t>(value));
+  }
+  return Tensor::Vector(values);
+}
+
 AttrValue ParseDefault(Scanner& scan, AttrKind kind) {
   const auto parse_int = [](Scanner& s) { return s.Int(); };
   const auto parse_float = [](Scanner& s) { return s.Float(); };
@@ -227,10 +239,10 @@ AttrValue ParseDefault(Scanner& scan, AttrKind kind) {
     case AttrKind::kListString: return ParseList<std::string>(scan, parse_string);
     case AttrKind::kListType: return ParseList<DType>(scan, ParseType);
     case AttrKind::kListShape: return ParseList<Shape>(scan, ParseShape);
-    case AttrKind::kTensor:
+    case AttrKind::kTensor: return ParseTensor(scan);
     case AttrKind::kFunc: break;
   }
-  scan.Fail("no default for a tensor or function");
+  scan.Fail("no default for a function");
 }
 
 }  // namespace

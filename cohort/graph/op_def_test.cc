@@ -51,6 +51,8 @@ TEST(AttrSpec, Defaults) {
   EXPECT_EQ(Attr("a: list(bool) = [true,false]").default_value->ToString(), "[true, false]");
   EXPECT_EQ(Attr("a: list(type) = [DT_INT32]").default_value->ToString(), "[int32]");
   EXPECT_EQ(Attr("a: shape = [2,?]").default_value->ToString(), "[2,?]");
+  EXPECT_EQ(Attr("a: tensor = uint8[255, 0]").default_value->get<Tensor>()->ToVector<uint8_t>(),
+            (std::vector<uint8_t>{255, 0}));
   EXPECT_EQ(Attr("a: shape = []").default_value->ToString(), "[]");
   EXPECT_EQ(Attr("a: shape = { unknown_rank: true }").default_value->ToString(), "<unknown>");
 }

@@ -21,8 +21,9 @@ std::vector<Shape> BytesShape(ShapeContext& c) {
 std::vector<Shape> DecodedShape(ShapeContext& c) {
   c.WithRank(0, 0);
   const auto channels = c.attr<int64_t>("channels");
-  if (channels < 0 || channels > 4)
+  if (channels < 0 || channels > 4 || channels == 2) {
     throw InvalidArgumentError(StrCat("expected 0, 1, 3 or 4 channels; got ", channels));
+  }
   return {Shape{-1, -1, channels == 0 ? -1 : channels}};
 }
 
@@ -58,7 +59,6 @@ Output DecodeJpeg(Output contents, const images::JpegReadOptions& options, const
       .Attr("ratio", int64_t{options.ratio})
       .Attr("fancy_upscaling", options.fancy_upscaling)
       .Attr("try_recover_truncated", options.try_recover_truncated)
-      .Attr("acceptable_fraction", options.acceptable_fraction)
       .Attr("dct_method", options.dct == images::JpegDct::kFast ? "INTEGER_FAST" : "INTEGER_ACCURATE")
       .Finish1();
 }

@@ -36,7 +36,7 @@ void RegisterSummaryOps(OpRegistry& registry) {
                         .HostOutput("summary: string")
                         .Attr("max_images: int >= 1 = 3")
                         .Attr("T: {uint8, float32, float64} = float32")
-                        .Attr("bad_color: tensor")
+                        .Attr("bad_color: tensor = uint8[255, 0, 0, 255]")
                         .ShapeRule([](ShapeContext& c) {
                           c.WithRank(0, 0);
                           c.WithRank(1, 4);
@@ -55,8 +55,6 @@ void RegisterSummaryOps(OpRegistry& registry) {
 
 namespace ops {
 namespace {
-
-const std::vector<uint8_t> kRed = {255, 0, 0, 255};  // the colour of pixels that are not finite
 
 // `finish` adds the attributes and the node.
 template <typename Finish>
@@ -80,9 +78,8 @@ Output HistogramSummary(const std::string& tag, Output values, const NodeName& n
   return TaggedSummary("HistogramSummary", tag, values, name, [](auto&& op) { return op.Finish1(); });
 }
 Output ImageSummary(const std::string& tag, Output images, int max_images, const NodeName& name) {
-  return TaggedSummary("ImageSummary", tag, images, name, [&](auto&& op) {
-    return op.Attr("max_images", int64_t{max_images}).Attr("bad_color", Tensor::Vector(kRed)).Finish1();
-  });
+  return TaggedSummary("ImageSummary", tag, images, name,
+                       [&](auto&& op) { return op.Attr("max_images", int64_t{max_images}).Finish1(); });
 }
 
 Output MergeSummary(const std::vector<Output>& summaries, const NodeName& name) {

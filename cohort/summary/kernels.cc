@@ -47,8 +47,12 @@ void OfHistogram(KernelContext& ctx) {
 }
 
 void OfImages(KernelContext& ctx) {
+  const auto& colour = ctx.node().attr<Tensor>("bad_color");
+  if (colour.dtype() != DType::kUint8) {
+    throw InvalidArgumentError(StrCat("[summary] expected a bad_color of uint8; got ", colour.dtype()));
+  }
   SetText(ctx, ImageSummary(ctx.input(0).scalar<std::string>(), ctx.input(1), ctx.node().attr<int64_t>("max_images"),
-                            ctx.node().attr<Tensor>("bad_color").ToVector<uint8_t>()));
+                            colour.ToVector<uint8_t>()));
 }
 
 void Merge(KernelContext& ctx) {

@@ -48,8 +48,7 @@ data::ImageFolder Read(const Flags& flags, data::Subset subset) {
                                                           .image_width = flags.image_size,
                                                           .seed = 1,
                                                           .validation_split = 0.2,
-                                                          .subset = subset,
-                                                          .crop_to_aspect_ratio = true});
+                                                          .subset = subset});
 }
 
 keras::Sequential Network(int image_size, size_t num_classes) {
@@ -57,7 +56,7 @@ keras::Sequential Network(int image_size, size_t num_classes) {
                            keras::RandomRotation(0.03), keras::RandomZoom(0.1), keras::Rescaling(1.0 / 255)});
   for (const int filters : {16, 32, 64}) {
     model.Add(keras::Conv2D(filters, 3, {.padding = "same", .use_bias = false}));
-    model.Add(keras::BatchNormalization());
+    model.Add(keras::BatchNormalization({.momentum = 0.9}));  // the default of 0.99 is for more steps
     model.Add(keras::Activation("relu"));
     model.Add(keras::MaxPooling2D());
   }

@@ -42,10 +42,11 @@ if [[ $LIST == yes ]]; then
     tests="$("$BIN/$suite" --gtest_list_tests "--gtest_filter=$(filter_of "$suite")" 2>/dev/null | grep -c '^  ')"
     printf '%-40s %5d tests\n' "$suite" "$tests"
     [[ $tests -gt 0 ]] || empty+=("$suite")
-    forgotten+="$(comm -23 <(names_of "$suite" '*GPU*:*Gpu*') <(names_of "$suite" "$(filter_of "$suite")"))"
+    forgotten+=" $(comm -23 <(names_of "$suite" '*GPU*:*Gpu*') <(names_of "$suite" "$(filter_of "$suite")") | xargs)"
   done
   [[ $listed -gt 0 ]] || { printf 'No suite was found in %s.\n' "$BIN" >&2 && exit 1; }
-  [[ -z $forgotten ]] || { printf 'the filter leaves out these tests, whose names say GPU: %s\n' "$(xargs <<<"$forgotten")" >&2 && exit 1; }
+  forgotten="$(xargs <<<"$forgotten")"
+  [[ -z $forgotten ]] || { printf 'the filter leaves out these tests, whose names say GPU: %s\n' "$forgotten" >&2 && exit 1; }
   [[ ${#empty[@]} -eq 0 ]] || { printf 'no test of GPUs is in: %s\n' "${empty[*]}" >&2 && exit 1; }
   exit 0
 fi

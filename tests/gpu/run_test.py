@@ -79,13 +79,14 @@ class RunTest(unittest.TestCase):
         self.assertEqual(listed.stderr, "no test of GPUs is in: runtime_test\n")
 
     def test_a_test_of_a_gpu_that_no_filter_takes_is_named_by_the_list(self):
-        program = self.folder / "runtime_test"
-        listed = "echo 'RuntimeTest.'; echo '  OnOne_GPU'; case $2 in *RecordedFit*) ;; *) echo '  GPUs';; esac\n"
-        program.write_text("#!/bin/sh\n" + listed, encoding="utf-8")
-        program.chmod(0o755)
+        for suite in "runtime_test", "server_test":
+            program = self.folder / suite
+            listed = f"echo '{suite}.'; echo '  OnOne_GPU'; case $2 in *RecordedFit*) ;; *) echo '  GPUs';; esac\n"
+            program.write_text("#!/bin/sh\n" + listed, encoding="utf-8")
+            program.chmod(0o755)
         listed = self.list_suites()
         self.assertEqual(listed.returncode, 1, listed)
-        self.assertEqual(listed.stderr, "the filter leaves out these tests, whose names say GPU: RuntimeTest.GPUs\n")
+        self.assertEqual(listed.stderr, "the filter leaves out these tests, whose names say GPU: runtime_test.GPUs server_test.GPUs\n")
 
     def test_a_chosen_suite_runs_alone(self):
         self.add("cuda_test", ONE_TEST + "[  PASSED  ] 1 test.\n")

@@ -12,6 +12,8 @@
 #include "cohort/checkpoint/checkpoint_state.h"
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
+#include "cohort/core/images/image_file.h"
 #include "cohort/core/record_io.h"
 #include "cohort/proto/graph.pb.h"
 #include "cohort/summary/event_reader.h"
@@ -213,6 +215,14 @@ void WriteImages(const Arguments& arguments) {
   std::cout << Json(writer.path()).dump() << "\n";
 }
 
+// decode-image FILE: prints shape and pixels.
+void DecodeImageFile(const Arguments& arguments) {
+  const Tensor image = images::DecodeImage(ReadFile(arguments.at(0)));
+  std::cout
+      << Json({{image.shape().dim(0), image.shape().dim(1), image.shape().dim(2)}, image.ToVector<uint8_t>()}).dump()
+      << "\n";
+}
+
 int Main(const Arguments& arguments) {
   const std::map<std::string, std::function<void(const Arguments&)>> commands = {
       {"write-checkpoint", WriteCheckpoint},
@@ -224,6 +234,7 @@ int Main(const Arguments& arguments) {
       {"dump-events", DumpEvents},
       {"histogram", HistogramBytes},
       {"images", WriteImages},
+      {"decode-image", DecodeImageFile},
       {"write-records", WriteRecords},
       {"dump-records", DumpRecords},
   };

@@ -77,6 +77,18 @@ def test_folders(folder, channels, color_mode, interpolation, crop):
         assert labels.numpy().ravel().tolist() == our_labels
 
 
+def test_a_transparent_colour_makes_no_channel(tmp_path):
+    """Without a number of channels, only opacity and palettes with transparent colours make one more."""
+    rgb, grey = pixels(6, 5, 3), pixels(6, 5, 1)[..., 0]
+    PIL.Image.fromarray(rgb).save(tmp_path / "rgb.png", transparency=tuple(int(value) for value in rgb[2, 3]))
+    PIL.Image.fromarray(grey).save(tmp_path / "grey.png", transparency=int(grey[1, 1]))
+    PIL.Image.fromarray(rgb).quantize(9).save(tmp_path / "palette.png", transparency=3)
+    for name in "rgb.png", "grey.png", "palette.png":
+        theirs = tf.io.decode_png((tmp_path / name).read_bytes()).numpy()
+        ours = json.loads(our_programs.output("interop_formats", "decode-image", tmp_path / name))
+        assert ours == [list(theirs.shape), theirs.ravel().tolist()], name
+
+
 def test_images_in_event_files(tmp_path):
     """TensorFlow writes the same pixels for numbers of any range, with and without NaN."""
     numbers = RANDOM.normal(size=(2, 3, 4, 3)).astype(np.float32)

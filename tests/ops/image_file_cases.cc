@@ -73,8 +73,9 @@ void AddEncodeCases(std::vector<OpCase>& cases) {
 void AddImageFileCases(std::vector<OpCase>& cases) {
   AddDecodeCases(cases);
   AddEncodeCases(cases);
-  cases.push_back(
-      {"ReadFile", "nothing", {Tensor::Scalar("/dev/null")}, Unary([](Output x) { return ops::ReadFile(x); })});
+  cases.push_back({"ReadFile", "name", {Tensor::Scalar("/proc/sys/kernel/ostype")}, Unary([](Output x) {
+                     return ops::ReadFile(x);
+                   })});
 }
 
 }  // namespace cohort::testing

@@ -74,6 +74,10 @@ class JpegReader {
           "[images] cannot read a JPEG file of four colours (CMYK) as grey; expected 3 channels");
     }
     const auto rows = static_cast<int64_t>(info_.output_height), columns = static_cast<int64_t>(info_.output_width);
+    if (info_.output_components == 2 || info_.output_components > kInks) {
+      throw InvalidArgumentError(
+          StrCat("[images] expected a JPEG file of 1, 3 or 4 colours; got ", info_.output_components));
+    }
     // A progressive file is decoded as a whole: libjpeg keeps all of it in memory, so its own size counts.
     CheckSize("JPEG", info_.image_height, info_.image_width, info_.num_components);
     const int64_t channels = has_inks() ? kColours : info_.output_components;
@@ -81,7 +85,10 @@ class JpegReader {
     Tensor image(DType::kUint8, Shape{rows, columns, channels});
     inks_.resize(has_inks() ? static_cast<size_t>(columns) * kInks : 0);
     if (!ReadRows(image.data<uint8_t>(), static_cast<size_t>(columns * channels))) ThrowError();
-    if (errors_.cut_off) CheckCutOff(rows);
+    if (errors_.cut_off && !options_.try_recover_truncated) {
+      throw DataLossError(
+          "[images] the JPEG file is cut off (with try_recover_truncated it is read as far as it goes)");
+    }
     return image;
   }
 
@@ -90,12 +97,6 @@ class JpegReader {
 
   [[noreturn]] void ThrowError() const {
     throw InvalidArgumentError(StrCat("[images] expected a JPEG file; libjpeg says: ", errors_.message));
-  }
-
-  void CheckCutOff(int64_t rows) const {
-    const auto least = static_cast<double>(options_.acceptable_fraction) * static_cast<double>(rows);
-    if (options_.try_recover_truncated && static_cast<double>(whole_rows_) >= least) return;
-    throw DataLossError(StrCat("[images] the JPEG file is cut off: it has ", whole_rows_, " of ", rows, " rows"));
   }
 
   bool ReadHeader() {
@@ -120,14 +121,12 @@ class JpegReader {
     if (setjmp(errors_.back) != 0) return false;
     jpeg_start_decompress(&info_);
     while (info_.output_scanline < info_.output_height) {
-      if (!errors_.cut_off) whole_rows_ = info_.output_scanline;
       JSAMPROW row = has_inks() ? inks_.data() : to + info_.output_scanline * row_size;
       uint8_t* colours = to + info_.output_scanline * row_size;
       jpeg_read_scanlines(&info_, &row, 1);
       if (has_inks()) InksToColours(colours);
     }
     jpeg_finish_decompress(&info_);
-    if (!errors_.cut_off) whole_rows_ = info_.output_height;
     return true;
   }
 
@@ -147,7 +146,6 @@ class JpegReader {
   Errors errors_;
   jpeg_decompress_struct info_ = {};
   bool failed_ = false;
-  JDIMENSION whole_rows_ = 0;  // the rows that were read before the file ended
   std::vector<JSAMPLE> inks_;  // a row of a file with four colours
 };
 

@@ -18,7 +18,6 @@ struct COHORT_EXPORT JpegReadOptions {
   int ratio = 1;                       // rows and columns are divided by this while reading: 1, 2, 4 or 8
   bool fancy_upscaling = true;         // whether colour planes are enlarged smoothly; false is faster
   bool try_recover_truncated = false;  // whether a file that is cut off is read as far as it goes
-  float acceptable_fraction = 1;       // with try_recover_truncated: the least part of the rows that must be there
   JpegDct dct = JpegDct::kFast;        // TensorFlow's default
 };
 
@@ -33,9 +32,9 @@ struct COHORT_EXPORT JpegWriteOptions {
 };
 
 // Returns the image as uint8 [rows, columns, channels]. A file with four colours (CMYK) gives three channels. In a file
-// that is cut off, the rows that are not there are grey. Throws InvalidArgumentError for options out of range, and for
-// bytes that libjpeg cannot read, with its message; DataLossError if the file is cut off and that is not allowed;
-// ResourceExhaustedError for an image of more than 1 GiB.
+// that is cut off, the pixels that are not there are grey; of a progressive file they are coarse. Throws
+// InvalidArgumentError for options out of range, and for bytes that libjpeg cannot read, with its message;
+// DataLossError if the file is cut off and that is not allowed; ResourceExhaustedError for an image of more than 1 GiB.
 COHORT_EXPORT Tensor DecodeJpeg(std::string_view bytes, const JpegReadOptions& options = {});
 
 // Returns the bytes of a JPEG file. `image` is uint8 [rows, columns, channels] with 1 or 3 channels, and at most 65500

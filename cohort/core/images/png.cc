@@ -75,7 +75,10 @@ class PngReader {
     png_set_expand(png_);  // palettes to colours, few bits to 8, a transparent colour to opacity
     png_set_strip_16(png_);
     const bool is_grey = (colours & PNG_COLOR_MASK_COLOR) == 0;
-    const int wanted = channels != 0 ? channels : (is_grey ? 1 : 3) + (has_opacity ? 1 : 0);
+    // One transparent colour of an image without a palette does not make a channel, as in TensorFlow.
+    const bool keeps_opacity =
+        (colours & PNG_COLOR_MASK_ALPHA) != 0 || (has_opacity && colours == PNG_COLOR_TYPE_PALETTE);
+    const int wanted = channels != 0 ? channels : (is_grey ? 1 : 3) + (keeps_opacity ? 1 : 0);
     const bool wants_grey = wanted <= 2, wants_opacity = wanted % 2 == 0;
     if (is_grey && !wants_grey) png_set_gray_to_rgb(png_);
     if (!is_grey && wants_grey) png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, kRedOfGrey, kGreenOfGrey);

@@ -73,7 +73,8 @@ void AddFiles(const fs::path& folder, int32_t label, Files* files) {
 std::vector<std::string> FoldersIn(const std::string& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {
-    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+    std::string name = entry.path().filename().string();
+    if (entry.is_directory() && name[0] != '.') names.push_back(std::move(name));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -123,12 +124,15 @@ Files PartOf(Files files, const ImageFolderOptions& options) {
   return files;
 }
 
-// Cuts the same part off both sides, so that the rest has the proportions of `options`.
+// Cuts the same part off both sides, so that the rest has the proportions of `options`, and at least one pixel.
 Output CropToProportions(Output image, const ImageFolderOptions& options) {
-  const std::vector<Output> sizes = ops::Unpack(ops::ShapeOf(image), 3, 0);
-  const Output rows = ops::Minimum(sizes[0], ops::FloorDiv(sizes[1] * options.image_height, options.image_width));
-  const Output columns = ops::Minimum(sizes[1], ops::FloorDiv(sizes[0] * options.image_width, options.image_height));
-  const Output zero = ops::Const(image.graph(), int32_t{0});
+  const std::vector<Output> sizes = ops::Unpack(ops::ShapeOf(image, DType::kInt64), 3, 0);
+  const auto part = [](const Output& whole, const Output& other, int64_t size, int64_t size_of_other) {
+    return ops::Maximum(1, ops::Minimum(whole, ops::FloorDiv(other * size, size_of_other)));
+  };
+  const Output rows = part(sizes[0], sizes[1], options.image_height, options.image_width);
+  const Output columns = part(sizes[1], sizes[0], options.image_width, options.image_height);
+  const Output zero = ops::Const(image.graph(), int64_t{0});
   const Output begin = ops::Pack({ops::FloorDiv(sizes[0] - rows, 2), ops::FloorDiv(sizes[1] - columns, 2), zero});
   return ops::Slice(image, begin, ops::Pack({rows, columns, sizes[2]}));
 }
@@ -159,7 +163,7 @@ std::vector<Output> LabelIn(LabelMode mode, Output label, int classes) {
 
 }  // namespace
 
-ImageFolder ImageDatasetFromDirectory(const std::string& directory, const ImageFolderOptions& options) {
+ImageFolder ImageDatasetFromDirectory(const std::string& directory, const ImageFolderOptions& options) try {
   Check(options);
   if (!fs::is_directory(directory)) throw NotFoundError(StrCat("[data/images] there is no folder ", directory));
   std::vector<std::string> class_names = options.class_names;
@@ -189,6 +193,8 @@ ImageFolder ImageDatasetFromDirectory(const std::string& directory, const ImageF
       {.num_parallel_calls = options.num_parallel_calls});
   if (options.batch_size > 0) dataset = dataset.Batch(options.batch_size);
   return {dataset, std::move(class_names), std::move(files.paths), std::move(files.labels)};
+} catch (const fs::filesystem_error& error) {
+  ThrowErrno(error.code().value(), StrCat("[data/images] cannot list ", error.path1().string()));
 }
 
 }  // namespace cohort::data

@@ -48,10 +48,11 @@ struct COHORT_EXPORT ImageFolder {
 
 // Lists the files in the folders of `directory`, which are its classes, and in the folders inside of these. With
 // LabelMode::kNone and no class_names the files may be anywhere below `directory`. Files that end with .jpg, .jpeg or
-// .png count (in any case), and others do not. The dataset reads a file when it makes its element: an error then names
-// the file. It can be serialized, so that each worker of a cluster reads its files itself.
-// The whole list is shuffled, and not, as in Keras, a window of it. So the order differs from Keras's, and so does the
-// choice of files for validation. Throws NotFoundError if there is no such folder, no folder of a class in it, or no
+// .png count (in any case), and others do not. Folders of classes whose names begin with a dot are left out. The
+// dataset reads a file when it makes its element: an error then names the file. It can be serialized, so that each
+// worker of a cluster reads its files itself. The whole list is shuffled, and not, as in Keras, a window of it. So the
+// order differs from Keras's, and so does the choice of files for validation. Throws what ThrowErrno (core/file.h)
+// gives for a folder that cannot be listed, NotFoundError if there is no such folder, no folder of a class in it, or no
 // file for this subset; InvalidArgumentError for options out of range, and for a .gif or .bmp file, which are not read.
 COHORT_EXPORT ImageFolder ImageDatasetFromDirectory(const std::string& directory,
                                                     const ImageFolderOptions& options = {});

@@ -30,6 +30,7 @@ class ImageFolderTest : public ::testing::Test {
     Add("cat/2.png", 20, 6, 3);
     Add("cat/1.jpg", 10, 5, 5);
     WriteFileAtomically(folder_ / "cat/notes.txt", "no image");
+    Add(".cache/old.png", 1, 2, 2);
   }
 
   // Writes an image whose pixels are all `grey`.
@@ -118,6 +119,13 @@ TEST_F(ImageFolderTest, CutsOffEdges) {
   Element element;
   ASSERT_TRUE(wide.dataset.MakeIterator()->Next(&element));
   EXPECT_THAT(element[0].Slice(0, 1).Reshaped(Shape{16}).Slice(0, 4).ToVector<float>(), ElementsAre(60, 80, 100, 120));
+}
+
+TEST_F(ImageFolderTest, AtLeastOnePixelIsLeft) {
+  Add("narrow/n.png", 70, 100, 1);
+  const ImageFolder narrow = ImageDatasetFromDirectory(
+      folder_.path(), {.class_names = {"narrow"}, .image_height = 18, .image_width = 26, .crop_to_aspect_ratio = true});
+  EXPECT_THAT(Greys(narrow.dataset), ElementsAre(70));
 }
 
 TEST_F(ImageFolderTest, ABadFileIsNamedAndTheOthersAreRead) {

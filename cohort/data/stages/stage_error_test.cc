@@ -54,10 +54,10 @@ TEST(StageErrorTest, NamesTheStageAndGoesOn) {
 }
 
 TEST(StageErrorTest, DescribesElementsShortly) {
-  const Element element = {Tensor::Scalar("a.png"), Tensor::Scalar(std::string(200, 'x')),
+  const Element element = {Tensor::Scalar("a.png"), Tensor::Scalar(std::string(1200, 'x')),
                            Tensor::Scalar(std::string("\0\1", 2)), Tensor::Vector<std::string>({"a", "b"}),
                            Tensor::Vector<int32_t>({1, 2, 3, 4, 5})};
-  EXPECT_EQ(Description(element), "(\"a.png\", \"" + std::string(100, 'x') +
+  EXPECT_EQ(Description(element), "(\"a.png\", \"" + std::string(1000, 'x') +
                                       "\"..., a string of 2 bytes, string[2], int32[5] [1, 2, 3, 4, ...])");
 }
 

@@ -444,7 +444,7 @@ class ProjectiveTransformKernel final : public ProjectiveBase {
   void Transform(KernelContext& ctx, Tensor& output) const {
     const Sizes s(ctx.input(0).shape(), output.shape());
     const T* images = ctx.input(0).data<T>();
-    const T fill = FromFloat<T>(*ctx.input(3).data<float>());
+    const T fill = FromFloat<T>(ctx.input(3).scalar<float>());
     T* out = output.data<T>();
     const auto make_row = [&](int64_t r) {
       const int64_t image = r / s.rows;

@@ -18,6 +18,13 @@ namespace {
 // The product of a pixel and this number is between 0 and 1.
 constexpr float kUnit = 1.0f / 255;
 
+// Returns an attribute whose range is checked later. In a graph of unknown origin it may be any number.
+int IntAttr(const KernelConstruction& c, const char* name) {
+  const auto value = c.attr<int64_t>(name);
+  if (value != static_cast<int>(value)) throw InvalidArgumentError(StrCat(name, " is out of range: ", value));
+  return static_cast<int>(value);
+}
+
 void ReadFileKernel(KernelContext& ctx) {
   *ctx.AllocateOutput(0, Shape()).data<std::string>() = ReadFile(ctx.input(0).scalar<std::string>());
 }
@@ -36,11 +43,11 @@ void DecodeImageKernel(KernelContext& ctx) {
 class DecodeJpegKernel final : public OpKernel {
  public:
   explicit DecodeJpegKernel(const KernelConstruction& c)
-      : options_{.channels = static_cast<int>(c.attr<int64_t>("channels")),
-                 .ratio = static_cast<int>(c.attr<int64_t>("ratio")),
+      : options_{.channels = IntAttr(c, "channels"),
+                 .ratio = IntAttr(c, "ratio"),
                  .fancy_upscaling = c.attr<bool>("fancy_upscaling"),
-                 .try_recover_truncated = c.attr<bool>("try_recover_truncated"),
-                 .acceptable_fraction = c.attr<float>("acceptable_fraction")} {
+                 // As in TensorFlow, acceptable_fraction changes nothing: libjpeg makes up the rows that are missing.
+                 .try_recover_truncated = c.attr<bool>("try_recover_truncated")} {
     const std::string& dct = c.attr<std::string>("dct_method");
     if (dct == "INTEGER_ACCURATE") {
       options_.dct = images::JpegDct::kAccurate;
@@ -66,13 +73,13 @@ class EncodeJpegKernel final : public OpKernel {
  public:
   explicit EncodeJpegKernel(const KernelConstruction& c)
       : format_(c.attr<std::string>("format")),
-        options_{.quality = static_cast<int>(c.attr<int64_t>("quality")),
+        options_{.quality = IntAttr(c, "quality"),
                  .progressive = c.attr<bool>("progressive"),
                  .optimize_size = c.attr<bool>("optimize_size"),
                  .chroma_downsampling = c.attr<bool>("chroma_downsampling"),
                  .density_in_inches = c.attr<std::string>("density_unit") == "in",
-                 .x_density = static_cast<int>(c.attr<int64_t>("x_density")),
-                 .y_density = static_cast<int>(c.attr<int64_t>("y_density"))} {
+                 .x_density = IntAttr(c, "x_density"),
+                 .y_density = IntAttr(c, "y_density")} {
     if (!c.attr<std::string>("xmp_metadata").empty()) {
       throw UnimplementedError("EncodeJpeg writes no xmp_metadata; leave it empty");
     }
@@ -94,8 +101,7 @@ class EncodeJpegKernel final : public OpKernel {
 
 class EncodePngKernel final : public OpKernel {
  public:
-  explicit EncodePngKernel(const KernelConstruction& c)
-      : compression_(static_cast<int>(c.attr<int64_t>("compression"))) {}
+  explicit EncodePngKernel(const KernelConstruction& c) : compression_(IntAttr(c, "compression")) {}
   void Compute(KernelContext& ctx) override {
     *ctx.AllocateOutput(0, Shape()).data<std::string>() = images::EncodePng(ctx.input(0), compression_);
   }

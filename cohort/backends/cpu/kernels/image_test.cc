@@ -46,6 +46,18 @@ TEST(ImageTest, PlacesOfPixels) {
   EXPECT_THAT(nearest({.align_corners = true}), ElementsAre(0, 0, 10, 10, 20, 20));
 }
 
+// A graph of unknown origin may feed any tensor where the op wants a scalar.
+TEST(ImageTest, TheFillValueIsOneNumber) {
+  for (const Pixels& fill : {Pixels{}, {1, 2}}) {
+    Graph graph;
+    const Output pixels = ops::Const(graph, ImagesOf({1, 2, 3, 4}, Shape{1, 2, 2, 1}));
+    const Output transform = ops::Const(graph, ImagesOf({1, 0, 5, 0, 1, 5, 0, 0}, Shape{1, 8}));
+    const Output value = ops::Placeholder(graph, DType::kFloat32, Shape::UnknownRank());
+    const Output moved = ops::ImageProjectiveTransformV3(pixels, transform, {2, 2}, value);
+    EXPECT_THROW(Interpreter().Run1(moved, {{value, Tensor::Vector(fill)}}), InvalidArgumentError);
+  }
+}
+
 TEST(ImageTest, PlacesThatAreNoNumbersGiveTheFillValue) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor pixels = ImagesOf({1, 2, 3, 4}, Shape{1, 2, 2, 1});

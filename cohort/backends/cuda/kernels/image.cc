@@ -143,7 +143,7 @@ class ProjectiveTransformKernel final : public OpKernel {
     args.one_transform = transforms.dim(0) == 1;
     args.nearest = nearest_;
     args.fill_mode = fill_mode_;
-    args.fill = *static_cast<const float*>(ctx.input(3).raw_data());
+    args.fill = ctx.input(3).scalar<float>();
     LaunchProjectiveTransform(call.driver(), call.stream(), type_, args);
   }
 
