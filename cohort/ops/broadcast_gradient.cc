@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/ops/array.h"
-#include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 
 namespace cohort::ops {
 namespace {
@@ -52,12 +52,8 @@ Output SumStatically(Output grad, Output target, const Shape& other) {
 }  // namespace
 
 Output ReshapeLike(Output value, Output like) {
-  const Shape& shape = like.shape();
-  if (shape.IsFullyDefined()) {
-    if (value.shape() == shape) return value;
-    return Reshape(value, ShapeConst(value.graph(), shape));
-  }
-  return Reshape(value, ShapeOf(like));
+  if (like.shape().IsFullyDefined() && value.shape() == like.shape()) return value;
+  return Reshape(value, ShapeValue(like));
 }
 
 Output SumToShapeOf(Output grad, Output target) {

@@ -6,6 +6,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/partition.h"
@@ -104,7 +105,7 @@ void GatherGradient(GradientContext& c) {
   }
   Graph& graph = c.graph();
   const Shape& shape = params.shape();
-  const Output dense_shape = shape.IsFullyDefined() ? ShapeConst(graph, shape) : ShapeOf(params);
+  const Output dense_shape = ShapeValue(params);
   Output values = c.grad(), flat = indices;
   if (indices.shape().rank() != 1) {
     flat = Reshape(indices, {-1});

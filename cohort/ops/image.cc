@@ -7,11 +7,10 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/graph/op_def.h"
-#include "cohort/ops/array.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/image_geometry.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
-#include "cohort/ops/slice.h"
 
 namespace cohort {
 namespace ops {
@@ -99,14 +98,8 @@ std::vector<Shape> BilinearGradShape(ShapeContext& c) {
   return {Shape{ends.dim(0), images.dim(1), images.dim(2), ends.dim(1)}};
 }
 
-// Returns the rows and columns of images, as a constant if they are known.
-Output SizeOf(const Output& images) {
-  const Shape& shape = images.shape();
-  if (shape.has_rank() && shape.dim(1) >= 0 && shape.dim(2) >= 0) {
-    return ops::IntList{shape.dim(1), shape.dim(2)}.In(images.graph());
-  }
-  return ops::StridedSlice(ops::ShapeOf(images), {1}, {3}, {1});
-}
+// Returns the rows and columns of images.
+Output SizeOf(const Output& images) { return ops::DimValues(images, 1, 3); }
 
 OpDef&& WithResizeAttrs(OpDef&& def) {
   return std::move(std::move(def).Attr("align_corners: bool = false").Attr("half_pixel_centers: bool = false"));

@@ -6,25 +6,18 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/select.h"
 #include "cohort/ops/shape_rules.h"
-#include "cohort/ops/slice.h"
 
 namespace cohort::ops {
 namespace {
 
-// The size of dimension i as an int64 scalar.
-Output SizeOf(Output value, int i) {
-  const int64_t dim = value.shape().dim(i);
-  if (dim >= 0) return Const(value.graph(), dim);
-  return Reshape(Slice(ShapeOf(value, DType::kInt64), {i}, {1}), std::vector<int64_t>{});
-}
-
 // 0, 1, ... along dimension i.
 Output PositionsOf(Output value, int i) {
   Graph& graph = value.graph();
-  return Range(Const(graph, int64_t{0}), SizeOf(value, i), Const(graph, int64_t{1}));
+  return Range(Const(graph, int64_t{0}), DimValue(value, i, DType::kInt64), Const(graph, int64_t{1}));
 }
 
 }  // namespace
@@ -41,7 +34,8 @@ Output Roll(Output input, const std::vector<int64_t>& shifts, const std::vector<
   Output result = input;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int axis = NormalizeAxis(axes[i], input.shape().rank());
-    result = Gather(result, FloorMod(PositionsOf(result, axis) - shifts[i], SizeOf(result, axis)), axis);
+    result =
+        Gather(result, FloorMod(PositionsOf(result, axis) - shifts[i], DimValue(result, axis, DType::kInt64)), axis);
   }
   return Identity(result, name);
 }

@@ -8,6 +8,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/partition.h"
 #include "cohort/ops/reduction.h"
@@ -59,7 +60,7 @@ Output WithKeptDims(GradientContext& c, Output value) {
 Output BroadcastToInput(GradientContext& c, Output value) {
   const Shape& shape = c.input(0).shape();
   if (value.shape() == shape && shape.IsFullyDefined()) return value;
-  return BroadcastTo(value, shape.IsFullyDefined() ? ShapeConst(c.graph(), shape) : ShapeOf(c.input(0)));
+  return BroadcastTo(value, ShapeValue(c.input(0)));
 }
 
 // How many elements of the input go into one of the output, as a scalar of the gradient's dtype.

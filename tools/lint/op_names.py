@@ -3,9 +3,9 @@
 import re
 
 # Headers that programs do not see, and that no header of an op is.
-INTERNAL = {"broadcast_gradient.h", "control_flow_gradient.h", "data_flow.h", "function_gradient.h", "initializers.h",
-            "int_list.h", "operand.h", "reduction_gradient.h", "register.h", "shape_rules.h", "strided_slice_spec.h",
-            "window.h"}
+INTERNAL = {"broadcast_gradient.h", "control_flow_gradient.h", "data_flow.h", "dims.h", "function_gradient.h",
+            "initializers.h", "int_list.h", "operand.h", "reduction_gradient.h", "register.h", "shape_rules.h",
+            "strided_slice_spec.h", "window.h"}
 # Functions whose result has a name of its own, with the reason.
 OTHERWISE_NAMED = {
     "While": "WhileOptions has the name",
