@@ -12,12 +12,12 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/reduction.h"
-#include "cohort/ops/slice.h"
 
 namespace cohort::ops {
 namespace {
@@ -153,11 +153,11 @@ Labels ResultLabels(const Equation& equation, const std::vector<Labelled>& opera
   return labels;
 }
 
-// The size of dimension i: a number, or a scalar of the graph.
+// The size of dimension i: a number if it is known, so that ReshapeTo can multiply it, else a scalar of the graph.
 Operand DimOf(const Output& value, int i) {
   const int64_t dim = value.shape().dim(i);
   if (dim >= 0) return dim;
-  return Reshape(Slice(ShapeOf(value, DType::kInt64), {i}, {1}), std::vector<int64_t>{});
+  return DimValue(value, i, DType::kInt64);
 }
 
 // The product of some sizes: a number as far as they are known, and scalars of the graph.
@@ -178,13 +178,13 @@ Extent ProductOf(const std::vector<Operand>& factors) {
 }
 
 // The value with new dimensions, each of them the product of some sizes.
-Output ReshapeTo(const Output& value, const std::vector<std::vector<Operand>>& dims) {
+Output ReshapeTo(const Output& value, const std::vector<std::vector<Operand>>& dims, const NodeName& name = "") {
   std::vector<Extent> sizes;
   for (const std::vector<Operand>& factors : dims) sizes.push_back(ProductOf(factors));
   if (std::all_of(sizes.begin(), sizes.end(), [](const Extent& size) { return size.others.empty(); })) {
     std::vector<int64_t> known;
     for (const Extent& size : sizes) known.push_back(size.known);
-    return Reshape(value, known);
+    return Reshape(value, known, name);
   }
   std::vector<Output> scalars;
   for (const Extent& size : sizes) {
@@ -192,7 +192,38 @@ Output ReshapeTo(const Output& value, const std::vector<std::vector<Operand>>& d
     for (const Output& other : size.others) scalar = Mul(scalar, other);
     scalars.push_back(scalar);
   }
-  return Reshape(value, Pack(scalars));
+  return Reshape(value, Pack(scalars), name);
+}
+
+// Sees to it that dimensions with one letter have one size, also if the sizes are known only in the step: there it
+// fails in a node whose name has the letter. Each dimension whose size is not known is reshaped to the size that its
+// letter has elsewhere. A node changes one dimension only, so that no other one can make up for it.
+void AlignSizes(std::vector<Labelled>& operands) {
+  std::map<int, Operand> sizes;
+  std::map<int, int> counts;
+  for (const Labelled& operand : operands) {
+    for (size_t i = 0; i < operand.labels.size(); ++i) {
+      const int64_t size = operand.value.shape().dim(static_cast<int>(i));
+      if (size >= 0) sizes.try_emplace(operand.labels[i], size);
+      ++counts[operand.labels[i]];
+    }
+  }
+  for (Labelled& operand : operands) {
+    for (size_t i = 0; i < operand.labels.size(); ++i) {
+      const int label = operand.labels[i], at = static_cast<int>(i);
+      if (!IsLetter(label) || counts[label] == 1 || operand.value.shape().dim(at) >= 0) continue;
+      const auto size = sizes.find(label);
+      if (size == sizes.end()) {
+        sizes.emplace(label, DimOf(operand.value, at));
+        continue;
+      }
+      std::vector<std::vector<Operand>> dims;
+      for (int d = 0; d < operand.value.shape().rank(); ++d) {
+        dims.push_back({d == at ? size->second : DimOf(operand.value, d)});
+      }
+      operand.value = ReshapeTo(operand.value, dims, StrCat("one_size_of_", static_cast<char>(label)));
+    }
+  }
 }
 
 Labelled Transposed(const Labelled& x, const Labels& order) {
@@ -220,7 +251,7 @@ Labelled WithoutRepeats(Labelled x) {
     Graph& graph = moved.graph();
     std::vector<std::vector<Operand>> dims = {{DimOf(moved, 0), DimOf(moved, 1)}};
     for (int d = 2; d < moved.shape().rank(); ++d) dims.push_back({DimOf(moved, d)});
-    const Output n = DimOf(moved, 0).In(graph, DType::kInt64, "einsum");
+    const Output n = DimValue(moved, 0, DType::kInt64);
     const Output places = Range(Const(graph, int64_t{0}), Mul(n, n), Add(n, int64_t{1}));
     x = {Gather(ReshapeTo(moved, dims), places), labels};
     i = static_cast<size_t>(-1);  // begin anew
@@ -340,6 +371,7 @@ Output Einsum(const std::string& equation_text, const std::vector<Output>& opera
   std::vector<Labelled> labelled = LabelOperands(equation, operands, &dots);
   CheckSizes(equation, labelled);
   const Labels result = ResultLabels(equation, labelled, dots);
+  AlignSizes(labelled);
   for (Labelled& operand : labelled) operand = WithoutRepeats(operand);
   Labelled product;
   for (size_t i = 0; i < labelled.size(); ++i) {

@@ -22,7 +22,9 @@ namespace cohort::ops {
 // Mul and BatchMatMulV2 (and GatherV2 for a diagonal), so it has a gradient and runs on every device. All operands have
 // one dtype, a number. Throws InvalidArgumentError, which quotes the equation, if it does not parse, if the number of
 // operands or letters does not fit, if sizes are known and differ, if the result has a letter twice or one that no
-// operand has, if it lacks the "..." of an operand, and if the rank of an operand is unknown.
+// operand has, if it lacks the "..." of an operand, and if the rank of an operand is unknown. If sizes of one letter
+// are known only in the step and differ there, the step fails with InvalidArgumentError in a node "one_size_of_LETTER",
+// except that an operand without elements may pass.
 COHORT_EXPORT Output Einsum(const std::string& equation, const std::vector<Output>& operands,
                             const NodeName& name = "");
 

@@ -16,9 +16,11 @@ namespace cohort {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Interpreter;
+using ::testing::Not;
 
 class EinsumTest : public ::testing::Test {
  protected:
@@ -52,6 +54,71 @@ TEST_F(EinsumTest, RefusesEquationsThatDoNotFit) {
 TEST_F(EinsumTest, KnowsTheShapeIfTheOperandsHaveOne) {
   EXPECT_EQ(ops::Einsum("abcd,cbe->ade", {Value({2, 3, 4, 5}), Value({4, 3, 6})}).shape(), (Shape{2, 5, 6}));
   EXPECT_EQ(ops::Einsum("bij,bjk->bik", {Value({-1, 2, 3}), Value({-1, 3, 4})}).shape(), (Shape{-1, 2, 4}));
+}
+
+TEST_F(EinsumTest, SizesThatAreKnownInTheStepMustAgree) {
+  const auto run = [](const std::string& equation, const std::vector<Shape>& declared, const std::vector<Shape>& fed) {
+    Graph graph;
+    std::vector<Output> operands;
+    Interpreter::Feeds feeds;
+    for (size_t i = 0; i < fed.size(); ++i) {
+      operands.push_back(ops::Placeholder(graph, DType::kFloat32, declared[i]));
+      feeds.emplace_back(operands[i], Tensor(DType::kFloat32, fed[i]));
+    }
+    return Interpreter().Run1(ops::Einsum(equation, operands), feeds).shape();
+  };
+  const auto unknown = [](const std::vector<Shape>& shapes) {
+    std::vector<Shape> declared;
+    for (const Shape& shape : shapes) declared.push_back(Shape::UnknownDims(shape.rank()));
+    return declared;
+  };
+  struct Row {
+    const char* equation;
+    std::vector<Shape> good;
+    Shape good_result;
+    std::vector<Shape> bad;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"ijk,jkl->il", {{2, 3, 4}, {3, 4, 5}}, {2, 5}, {{2, 3, 4}, {4, 3, 5}}, "[4,3,5] (60 elements) to [3,3,5]"},
+      {"bij,bjk->bik", {{5, 2, 3}, {5, 3, 4}}, {5, 2, 4}, {{1, 2, 3}, {5, 3, 4}}, "[5,3,4] (60 elements) to [1,3,4]"},
+      {"bij,bjk->bik", {{5, 2, 3}, {5, 3, 4}}, {5, 2, 4}, {{5, 2, 3}, {1, 3, 4}}, "[1,3,4] (12 elements) to [5,3,4]"},
+      {"i,i->i", {{3}, {3}}, {3}, {{3}, {1}}, "[1] (1 elements) to [3]"},
+      {"ii->i", {{3, 3}}, {3}, {{2, 3}}, "[2,3] (6 elements) to [2,2]"},
+      {"ij,kj,jl->ikl", {{2, 3}, {4, 3}, {3, 5}}, {2, 4, 5}, {{2, 3}, {4, 3}, {1, 5}}, "[1,5] (5 elements) to [3,5]"},
+      {"...ij,...jk->...ik", {{7, 2, 3}, {3, 4}}, {7, 2, 4}, {{7, 2, 3}, {1, 4}}, "[1,4] (4 elements) to [3,4]"},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(run(row.equation, unknown(row.good), row.good), row.good_result) << row.equation;
+    const std::string message = MessageOf<InvalidArgumentError>([&] { run(row.equation, unknown(row.bad), row.bad); });
+    EXPECT_THAT(message, HasSubstr(row.message)) << row.equation;
+    // It is the same if one operand has the shape that it says.
+    for (size_t i = 0; row.bad.size() > 1 && i < row.bad.size(); ++i) {
+      std::vector<Shape> declared = unknown(row.bad);
+      declared[i] = row.bad[i];
+      EXPECT_THROW(run(row.equation, declared, row.bad), InvalidArgumentError) << row.equation << ", " << i;
+    }
+  }
+}
+
+TEST_F(EinsumTest, TheNodeThatComparesSizesHasTheLetter) {
+  ops::Einsum("bij,bjk->bik", {Value({-1, 2, 3}), Value({-1, 3, 4})});
+  std::vector<std::string> names;
+  for (const Node* node : graph_.nodes()) names.push_back(node->name());
+  EXPECT_THAT(names, Contains("one_size_of_b"));
+  EXPECT_THAT(names, Not(Contains("one_size_of_j")));
+}
+
+TEST_F(EinsumTest, TakesTheSizeThatOneOperandKnows) {
+  const Output product = ops::Einsum("bij,bjk->bik", {Value({-1, 2, -1}), Value({5, 3, 4})});
+  EXPECT_EQ(product.shape(), (Shape{5, 2, 4}));
+  const auto count = [&](const Shape& a, const Shape& b) {
+    const int before = graph_.num_nodes();
+    ops::Einsum("ij,jk->ik", {Value(a), Value(b)});
+    return graph_.num_nodes() - before;
+  };
+  // Letters that occur once, and known sizes, need no further nodes.
+  EXPECT_EQ(count({-1, 3}, {3, -1}), count({2, 3}, {3, 4}));
 }
 
 TEST_F(EinsumTest, MultipliesIntegers) {
