@@ -10,12 +10,12 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
 #include "cohort/ops/partition.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
-#include "cohort/ops/slice.h"
 #include "cohort/ops/unary.h"
 
 namespace cohort::ops {
@@ -26,22 +26,6 @@ TopKResult TopK(Output input, const Operand& k, bool sorted, DType index_type, c
 }
 
 namespace {
-
-// The number of elements along the last axis, as an int32 scalar.
-Output LastDim(Output x) {
-  const Shape& shape = x.shape();
-  if (shape.has_rank() && shape.rank() > 0 && shape.dim(shape.rank() - 1) >= 0) {
-    return Const(x.graph(), static_cast<int32_t>(shape.dim(shape.rank() - 1)));
-  }
-  return Reshape(StridedSlice(ShapeOf(x), {-1}, {0}, {1}, {.end_mask = 1}), std::vector<int64_t>{});
-}
-
-// Numbers in the reverse order of x.
-Output Reversed(Output x) {
-  if (IsFloating(x.dtype())) return -x;
-  if (x.dtype() == DType::kUint8) return 255 - x;
-  return -1 - x;  // also of the smallest number
-}
 
 bool IsDescending(const std::string& direction) {
   if (direction == "DESCENDING") return true;
@@ -54,6 +38,18 @@ struct Order {
   Output values;
   Output positions;
 };
+
+// Orders x along its last axis. Rising order is the falling order of the reversed row, read from its end: so equal
+// elements keep their order, and NaN comes last.
+Order OrderedRows(Output x, bool descending) {
+  const Output n = DimValue(x, -1);
+  if (descending) {
+    const TopKResult top = TopK(x, n);
+    return {top.values, top.indices};
+  }
+  const TopKResult top = TopK(Reverse(x, {-1}), n);
+  return {Reverse(top.values, {-1}), Sub(n - 1, Reverse(top.indices, {-1}))};
+}
 
 // Orders x along `axis`.
 Order Ordered(Output x, int axis, bool descending) {
@@ -70,10 +66,9 @@ Order Ordered(Output x, int axis, bool descending) {
     if (at == rank - 1) perm.clear();
   }
   if (!perm.empty()) x = Transpose(x, perm);
-  const TopKResult top = TopK(descending ? x : Reversed(x), LastDim(x));
-  const Output values = descending ? top.values : Reversed(top.values);
-  if (perm.empty()) return {values, top.indices};
-  return {Transpose(values, perm), Transpose(top.indices, perm)};
+  const Order order = OrderedRows(x, descending);
+  if (perm.empty()) return order;
+  return {Transpose(order.values, perm), Transpose(order.positions, perm)};
 }
 
 std::vector<Shape> TopKShape(ShapeContext& c) {
@@ -94,15 +89,14 @@ void TopKGradient(GradientContext& c) {
   Graph& graph = c.graph();
   const Output x = c.input(0), indices = c.output(1);
   const DType index = indices.dtype();
-  const Output n = LastDim(x), size = Size(x);
+  const Output n = DimValue(x, -1), size = Size(x);
   // The rows of the indices as a column [rows, 1] of their first positions.
   const Output k = Cast(Reshape(c.input(1), std::vector<int64_t>{}), DType::kInt32);
   const Output rows = FloorDiv(size, Maximum(n, 1));
   const Output starts = Mul(Range(Const(graph, 0), rows, Const(graph, 1)), n);
   const Output flat = Add(Reshape(indices, Pack({rows, k})), Cast(ExpandDims(starts, 1), index));
   const Output sums = UnsortedSegmentSum(Reshape(c.grad(), {-1}), Reshape(flat, {-1}), size);
-  const Shape& shape = x.shape();
-  c.SetInput(0, Reshape(sums, shape.IsFullyDefined() ? ShapeConst(graph, shape) : ShapeOf(x)));
+  c.SetInput(0, Reshape(sums, ShapeValue(x)));
 }
 
 }  // namespace

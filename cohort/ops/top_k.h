@@ -1,5 +1,6 @@
 // Ops that order elements along an axis. Equal elements keep their order: the one with the lower position comes first.
-// NaN counts as larger than all numbers. The values are numbers of any dtype.
+// NaN counts as larger than all numbers: it comes first in falling order and last in rising order. The values are
+// numbers of any dtype.
 #pragma once
 
 #include <string>
@@ -23,9 +24,9 @@ COHORT_EXPORT TopKResult TopK(Output input, const Operand& k = 1, bool sorted = 
                               const NodeName& name = "");
 
 // Return the elements along `axis` in rising or falling order, and the positions that order them, as int32. `direction`
-// is "ASCENDING" or "DESCENDING". Both add a TopKV2 node, and transpose if `axis` is not the last one. Throw
-// InvalidArgumentError for another direction, for an axis that is out of range, and for an axis that is not -1 if the
-// rank is unknown.
+// is "ASCENDING" or "DESCENDING". Both add a TopKV2 node, nodes of ReverseV2 for rising order, and
+// nodes of Transpose if `axis` is not the last one. Throw InvalidArgumentError for another direction, for an axis that
+// is out of range, and for an axis that is not -1 if the rank is unknown.
 COHORT_EXPORT Output Sort(Output values, int axis = -1, const std::string& direction = "ASCENDING",
                           const NodeName& name = "");
 COHORT_EXPORT Output ArgSort(Output values, int axis = -1, const std::string& direction = "ASCENDING",

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Interpreter;
+using ::testing::IsNan;
 
 class TopKTest : public ::testing::Test {
  protected:
@@ -44,6 +46,23 @@ TEST_F(TopKTest, EqualElementsKeepTheirOrder) {
 TEST_F(TopKTest, NanIsTheLargest) {
   const Output x = Floats({1, NAN, INFINITY, NAN});
   EXPECT_THAT(Values<int32_t>(ops::TopK(x, 3).indices), ElementsAre(1, 3, 2));
+  EXPECT_THAT(Values<int32_t>(ops::ArgSort(x)), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(Values<int32_t>(ops::ArgSort(x, -1, "DESCENDING")), ElementsAre(1, 3, 2, 0));
+  EXPECT_THAT(Values<float>(ops::Sort(x)), ElementsAre(1, INFINITY, IsNan(), IsNan()));
+  EXPECT_THAT(Values<float>(ops::Sort(x, -1, "DESCENDING")), ElementsAre(IsNan(), IsNan(), INFINITY, 1));
+}
+
+TEST_F(TopKTest, RisingOrderHasTheSmallestIntegerFirst) {
+  const Output x = ops::Const(graph_, std::vector<int64_t>{0, INT64_MAX, INT64_MIN, 0, INT64_MIN});
+  EXPECT_THAT(Values<int32_t>(ops::ArgSort(x)), ElementsAre(2, 4, 0, 3, 1));
+  EXPECT_THAT(Values<int64_t>(ops::Sort(x)), ElementsAre(INT64_MIN, INT64_MIN, 0, 0, INT64_MAX));
+}
+
+TEST_F(TopKTest, OrdersRowsWhoseShapeIsKnownOnlyInTheStep) {
+  const Output x = ops::Placeholder(graph_, DType::kFloat32);
+  const Interpreter::Feeds feeds = {{x, Tensor::FromValues(std::vector<float>{2, 1, 2, 3, 3, -1}, Shape{2, 3})}};
+  EXPECT_THAT(Interpreter().Run1(ops::ArgSort(x), feeds).ToVector<int32_t>(), ElementsAre(1, 0, 2, 2, 0, 1));
+  EXPECT_THAT(Interpreter().Run1(ops::Sort(x), feeds).ToVector<float>(), ElementsAre(1, 2, 2, -1, 3, 3));
 }
 
 TEST_F(TopKTest, ManyThreadsGiveTheSame) {
