@@ -38,6 +38,26 @@ void CheckArguments(Output labels, Output inputs, int num_true) {
   }
 }
 
+// Throws unless the classes are a vector, with one count for each of them and for each label.
+void CheckCandidates(const SampledCandidates& drawn, Output labels) {
+  const Shape& classes = drawn.sampled_candidates.shape();
+  if (!classes.IsCompatibleWith(Shape{-1})) {
+    throw InvalidArgumentError(
+        StrCat("[ops/sampled_losses] expected sampled_candidates of shape [num_sampled]; got ", classes));
+  }
+  const Shape& counts = drawn.sampled_expected_count.shape();
+  const Shape expected = classes.has_rank() ? classes : Shape{-1};
+  if (!counts.IsCompatibleWith(expected)) {
+    throw InvalidArgumentError(
+        StrCat("[ops/sampled_losses] expected sampled_expected_count of shape ", expected, "; got ", counts));
+  }
+  const Shape& true_counts = drawn.true_expected_count.shape();
+  if (!true_counts.IsCompatibleWith(labels.shape())) {
+    throw InvalidArgumentError(StrCat("[ops/sampled_losses] expected true_expected_count of the labels' shape ",
+                                      labels.shape(), "; got ", true_counts));
+  }
+}
+
 // A logit that no exponential sees. It is finite, so that 0 times it is 0.
 constexpr float kNoLogit = -3e38f;
 
@@ -56,6 +76,7 @@ LogitsAndLabels SampledLogits(const ClassTable& weights, const ClassTable& biase
   const SampledCandidates drawn = options.sampled_values ? *options.sampled_values
                                                          : LogUniformCandidateSampler(labels, num_true, num_sampled,
                                                                                       true, num_classes, options.seed);
+  CheckCandidates(drawn, labels);
   const Output sampled = Cast(drawn.sampled_candidates, DType::kInt64);
   const Output ids = Concat({Reshape(labels, {-1}), sampled}, 0);
   const Output rows = weights.Gather(ids), all_biases = biases.Gather(ids);

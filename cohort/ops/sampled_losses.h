@@ -29,13 +29,13 @@ class COHORT_EXPORT ClassTable {
 struct COHORT_EXPORT SampledLossOptions {
   // How many true classes each example has.
   int num_true = 1;
-  // The classes that were drawn. If it is nullopt, LogUniformCandidateSampler draws different ones with `seed`. No
-  // gradient flows to the counts.
+  // The classes that were drawn. If it is nullopt, LogUniformCandidateSampler draws `num_sampled` different ones of
+  // `num_classes` with `seed`; if it is given, these three are not read. No gradient flows to the counts.
   std::optional<SampledCandidates> sampled_values = std::nullopt;
   // Whether a class that was drawn, but is a true class of the example, is left out for this example. If it is nullopt:
   // true for SampledSoftmaxLoss, false for NceLoss.
   std::optional<bool> remove_accidental_hits = std::nullopt;
-  int64_t seed = 0;
+  int64_t seed = 0;  // of the classes to draw, without sampled_values
 };
 
 // Return the loss of each example, [batch]. `weights` is [num_classes, dim], `biases` [num_classes], `labels` int32 or

@@ -87,6 +87,29 @@ TEST_F(SampledLossesTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>(
                   [&] { ops::NceLoss(table, biases, ops::Const(graph_, std::vector<int64_t>{1}), inputs, 2, 4); }),
               HasSubstr("expected labels of shape [batch,1]; got [1]"));
+  const ops::SampledCandidates drawn = ops::UniformCandidateSampler(Labels({1}), 1, 2, true, 4);
+  const auto message = [&](const ops::SampledCandidates& given) {
+    return MessageOf<InvalidArgumentError>(
+        [&] { ops::SampledSoftmaxLoss(table, biases, Labels({1}), inputs, 2, 4, {.sampled_values = given}); });
+  };
+  ops::SampledCandidates wrong = drawn;
+  wrong.sampled_expected_count = ops::Const(graph_, std::vector<float>{1});
+  EXPECT_THAT(message(wrong), HasSubstr("expected sampled_expected_count of shape [2]; got [1]"));
+  wrong = drawn;
+  wrong.true_expected_count = drawn.sampled_expected_count;
+  EXPECT_THAT(message(wrong), HasSubstr("expected true_expected_count of the labels' shape [1,1]; got [2]"));
+  wrong = drawn;
+  wrong.sampled_candidates = Labels({1, 2});
+  EXPECT_THAT(message(wrong), HasSubstr("expected sampled_candidates of shape [num_sampled]; got [2,1]"));
+}
+
+TEST_F(SampledLossesTest, UniqueClassesThatDifferAtOnceAreCountedAsRepeatedOnes) {
+  // One draw never has to be repeated: num_sampled * p. All classes but one need more: 1 - (1 - p)^tries.
+  EXPECT_THAT(Run(ops::UniformCandidateSampler(Labels({3}), 1, 1, true, 4, 7))[2].ToVector<float>(),
+              ElementsAre(0.25f));
+  const float count = Run(ops::UniformCandidateSampler(Labels({3}), 1, 50, true, 50, 7))[1].ToVector<float>()[0];
+  EXPECT_GT(count, 0.9f);
+  EXPECT_LT(count, 1.0f);
 }
 
 TEST_F(SampledLossesTest, ATableMayHaveParts) {

@@ -88,7 +88,8 @@ class SamplerKernel final : public OpKernel {
                                           " is not in [0, ", classes_.range, ")"));
       }
       const float p = classes_.Probability(values[i]);
-      // Without repetitions each class comes at most once, in some of the tries.
+      // As in TensorFlow: if classes were drawn anew, each class comes at most once, in some of the tries. If none was,
+      // the expected number is that of draws which may repeat, even if `unique` is set.
       counts.data<float>()[i] =
           tries == num_sampled_
               ? p * static_cast<float>(num_sampled_)
