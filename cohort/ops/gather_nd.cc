@@ -1,10 +1,13 @@
 #include "cohort/ops/gather_nd.h"
 
+#include <cstddef>
+#include <vector>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/gradients.h"
 #include "cohort/ops/array.h"
-#include "cohort/ops/constant.h"
+#include "cohort/ops/dims.h"
 #include "cohort/ops/nd_index.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
@@ -53,6 +56,15 @@ NdIndex NdIndexOf(const Shape& indices, const Shape& whole) {
           indices.Sub(0, indices.rank() - 1).num_elements()};
 }
 
+Shape ShapeOfScatterNd(const Tensor& shape) {
+  Shape whole;
+  for (const int64_t dim : IntegerValues(shape)) {
+    if (dim < 0) throw InvalidArgumentError(StrCat("shape must not have negative dimensions; got ", dim));
+    whole.AddDim(dim);
+  }
+  return whole;
+}
+
 void CheckNdUpdates(const Shape& indices, const Shape& updates, const Shape& whole) {
   const int depth = DepthOf(indices, whole);
   if (depth < 0 || !whole.has_rank()) return;
@@ -63,10 +75,14 @@ void CheckNdUpdates(const Shape& indices, const Shape& updates, const Shape& who
 }
 
 std::string DescribeNdIndex(int64_t position, int64_t value, const Shape& indices, const Shape& whole) {
-  const int64_t depth = indices.dim(indices.rank() - 1);
-  const int at = static_cast<int>(position % depth);
-  return StrCat("indices[", position / depth, "][", at, "] = ", value, " is not in [0, ", whole.dim(at),
-                "), dimension ", at, " of the tensor of shape ", whole, "; indices have shape ", indices);
+  std::vector<int64_t> at(static_cast<size_t>(indices.rank()));
+  for (int d = indices.rank() - 1; d >= 0; --d) {
+    at[static_cast<size_t>(d)] = position % indices.dim(d);
+    position /= indices.dim(d);
+  }
+  const int dim = static_cast<int>(at.back());
+  return StrCat("indices[", StrJoin(at, ","), "] = ", value, " is not in [0, ", whole.dim(dim), "), dimension ", dim,
+                " of the tensor of shape ", whole, "; indices have shape ", indices);
 }
 
 namespace {
@@ -91,14 +107,8 @@ std::vector<Shape> TensorScatterShape(ShapeContext& c) {
   return {c.input(0)};
 }
 
-Output ShapeFor(Output value, Output indices) {
-  const Shape& shape = value.shape();
-  if (!shape.IsFullyDefined()) return ShapeOf(value, indices.dtype());
-  return Cast(ShapeConst(value.graph(), shape), indices.dtype());
-}
-
 void GatherNdGradient(GradientContext& c) {
-  c.SetInput(0, ScatterNd(c.input(1), c.grad(), ShapeFor(c.input(0), c.input(1))));
+  c.SetInput(0, ScatterNd(c.input(1), c.grad(), ShapeValue(c.input(0), c.input(1).dtype())));
 }
 
 // What an update does to the old value: nothing is left of it, or all of it.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cohort/core/shape.h"
+#include "cohort/core/tensor.h"
 
 namespace cohort::ops {
 
@@ -27,7 +28,12 @@ NdIndex NdIndexOf(const Shape& indices, const Shape& whole);
 // Throws InvalidArgumentError unless `updates` has the shape indices[:-1] + whole[depth:]. Dimensions may be unknown.
 void CheckNdUpdates(const Shape& indices, const Shape& updates, const Shape& whole);
 
-// Returns the message about the number `value` at `position` in the flat indices, which is out of range.
+// Returns the value of the input `shape` of ScatterNd, an int32 or int64 vector in host memory. Throws
+// InvalidArgumentError for a negative dimension.
+Shape ShapeOfScatterNd(const Tensor& shape);
+
+// Returns the message about the number `value` at `position` in the flat indices, which is out of range. It has the
+// place of the number in `indices`, with one index for each dimension: "indices[1,2,0] = 7 is not in [0, 3)...".
 std::string DescribeNdIndex(int64_t position, int64_t value, const Shape& indices, const Shape& whole);
 
 }  // namespace cohort::ops

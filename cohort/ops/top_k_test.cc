@@ -100,9 +100,19 @@ TEST_F(TopKTest, CoordinatesOutOfRangeAreNamed) {
   const Interpreter::Feeds feeds = {{params, Tensor(DType::kFloat32, {3, 2})},
                                     {indices, Tensor::FromValues(std::vector<int32_t>{2, 1, 0, 2}, Shape{2, 2})}};
   const std::string expected =
-      "indices[1][1] = 2 is not in [0, 2), dimension 1 of the tensor of shape [3,2]; indices have shape [2,2]";
+      "indices[1,1] = 2 is not in [0, 2), dimension 1 of the tensor of shape [3,2]; indices have shape [2,2]";
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Interpreter().Run1(ops::GatherNd(params, indices), feeds); }),
               HasSubstr(expected));
+  // One vector of coordinates, and coordinates with two leading dimensions.
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Interpreter().Run1(ops::GatherNd(Floats({1, 2}), ops::Const(graph_, std::vector<int32_t>{2})));
+              }),
+              HasSubstr("indices[0] = 2 is not in [0, 2), dimension 0 of the tensor of shape [2]"));
+  const std::vector<int32_t> deep = {0, 0, 0, 1, 1, 0, 1, 1, 2, 0, 2, -1};
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Interpreter().Run1(ops::GatherNd(params, ops::Const(graph_, deep, Shape{2, 3, 2})), feeds);
+              }),
+              HasSubstr("indices[1,2,1] = -1 is not in [0, 2), dimension 1"));
   const Output put = ops::TensorScatterAdd(params, indices, Floats({1, 2}));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { Interpreter().Run1(put, feeds); }), HasSubstr(expected));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {

@@ -11,7 +11,6 @@
 #include "cohort/core/error.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/nd_index.h"
-#include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
@@ -93,12 +92,7 @@ void AddRows(const std::vector<int64_t>& rows, const ops::NdIndex& nd, const Ten
 void ScatterNd(KernelContext& ctx) {
   const Tensor& indices = ctx.input(0);
   const Tensor& updates = ctx.input(1);
-  const std::vector<int64_t> dims = ops::IntegerValues(ctx.input(2));
-  Shape whole;
-  for (const int64_t dim : dims) {
-    if (dim < 0) throw InvalidArgumentError(StrCat("shape must not have negative dimensions; got ", dim));
-    whole.AddDim(dim);
-  }
+  const Shape whole = ops::ShapeOfScatterNd(ctx.input(2));
   ops::CheckNdUpdates(indices.shape(), updates.shape(), whole);
   const ops::NdIndex nd = ops::NdIndexOf(indices.shape(), whole);
   Tensor& out = ctx.AllocateOutput(0, whole);

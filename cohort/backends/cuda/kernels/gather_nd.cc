@@ -75,10 +75,10 @@ void EnqueueScatter(const CudaCall& call, ScatterOp op, const Tensor& indices, c
 }
 
 void ScatterNd(KernelContext& ctx) {
+  const Tensor& indices = ctx.input(0);
+  ops::CheckNdUpdates(indices.shape(), ctx.input(1).shape(), ops::ShapeOfScatterNd(ctx.input(2)));
   CudaCall call(ctx);
   Tensor& out = *call.AllocateOutputs();
-  const Tensor& indices = ctx.input(0);
-  ops::CheckNdUpdates(indices.shape(), ctx.input(1).shape(), out.shape());
   FillZero(call, out);
   EnqueueScatter(call, ScatterOp::kAdd, indices, ctx.input(1), out);
 }

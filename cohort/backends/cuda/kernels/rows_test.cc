@@ -124,12 +124,22 @@ TEST_F(RowsTest, RowsOfVariables) {
 TEST_F(RowsTest, CoordinatesOutOfRange) {
   const Tensor whole = Scattered(DType::kFloat32, {3, 4});
   const Tensor bad = Ints({1, 2, 0, 4, 3, 0}).Reshaped({3, 2}), updates = Scattered(DType::kFloat32, {3});
-  const char* error = "indices[1][1] = 4 is not in [0, 4), dimension 1 of the tensor of shape [3,4]";
+  const char* error = "indices[1,1] = 4 is not in [0, 4), dimension 1 of the tensor of shape [3,4]";
   devices_.ExpectSameError({"GatherNd", {{whole}, {bad}}}, error);
   devices_.ExpectSameError({"ScatterNd", {{bad}, {updates}, {Ints({3, 4})}}}, error);
   for (const char* op : {"TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub"}) {
     devices_.ExpectSameError({op, {{whole}, {bad}, {updates}}}, error);
   }
+  const Tensor deep = Ints({0, 0, 1, 1, 2, 2, 0, 1, 3, 0, 0, 0}).Reshaped({2, 3, 2});
+  devices_.ExpectSameError({"GatherNd", {{whole}, {deep}}}, "indices[1,1,0] = 3 is not in [0, 3), dimension 0");
+  devices_.ExpectSameError({"GatherNd", {{whole}, {Ints({1, 4})}}}, "indices[1] = 4 is not in [0, 4), dimension 1");
+}
+
+TEST_F(RowsTest, ShapesOfScatterNd) {
+  const Tensor indices = Ints({0, 1}).Reshaped({2, 1}), updates = Scattered(DType::kFloat32, {2});
+  devices_.ExpectSame({"ScatterNd", {{indices}, {updates}, {Ints({3})}}});
+  devices_.ExpectSameError({"ScatterNd", {{indices}, {updates}, {Ints({-1})}}},
+                           "shape must not have negative dimensions; got -1");
 }
 
 TEST_F(RowsTest, Scatters) {
