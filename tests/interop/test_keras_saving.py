@@ -329,12 +329,50 @@ def masked_by(mask_of, prepared=lambda words: words):
     return keras.Model([x, y], layers.Dense(2)(layers.Add()([read, other])))
 
 
+def masked_beside_states(layer):
+    """Returns a model that calls the layer, which has two states, with a mask and initial states."""
+    x = keras.Input((4,), dtype="int32", name="x")
+    words = layers.Embedding(9, 3, mask_zero=True)(x)
+    state = layers.Dense(3)(layers.Flatten()(layers.Embedding(9, 3)(x)))
+    read = layer(words, mask=keras.ops.not_equal(x, 0), initial_state=[state, state])
+    return keras.Model(x, layers.Dense(2)(read))
+
+
+def attention_masked_by(masks_of, makes_second=True):
+    """Returns a model whose attention gets the masks that masks_of makes of those of its two inputs."""
+    x, y = keras.Input((4,), dtype="int32", name="x"), keras.Input((4,), dtype="int32", name="y")
+    first, second = layers.Embedding(9, 3, mask_zero=True)(x), layers.Embedding(9, 3, mask_zero=makes_second)(y)
+    masks = masks_of(keras.ops.not_equal(x, 0), keras.ops.not_equal(y, 0))
+    read = layers.Attention(name="reader")([first, second], mask=masks)
+    return keras.Model([x, y], layers.Dense(2)(layers.Flatten()(read)))
+
+
+@pytest.mark.parametrize("model", [
+    lambda: attention_masked_by(lambda x, y: [x, y]),
+    lambda: attention_masked_by(lambda x, y: [x, None], makes_second=False),
+], ids=["both", "the_only_one"])  # fmt: skip
+def test_masks_of_the_inputs_are_accepted_as_arguments(model, tmp_path):
+    path = tmp_path / "masked.keras"
+    made = model()
+    made.save(path)
+    words = [np.array([[3, 1, 0, 2], [2, 0, 0, 0]], np.int32), np.array([[1, 0, 0, 0], [4, 5, 0, 1]], np.int32)]
+    (answer,) = ask([{"load": str(path), "batches": [{"x": words}], "steps": 0}])
+    assert "error" not in answer, answer
+    np.testing.assert_allclose(np.reshape(answer["predictions"][0], (2, 2)), made.predict(words, verbose=0), atol=1e-5)
+
+
 @pytest.mark.parametrize("model", [
     lambda: masked_by(lambda x, y: keras.ops.not_equal(x, 5)),
     lambda: masked_by(lambda x, y: keras.ops.less(x, 5)),
     lambda: masked_by(lambda x, y: keras.ops.not_equal(y, 0)),
     lambda: masked_by(lambda x, y: keras.ops.not_equal(x, 0), layers.Conv1D(3, 1)),
-], ids=["another_number", "less", "another_input", "dropped_by_a_layer"])  # fmt: skip
+    lambda: masked_beside_states(layers.LSTM(3, name="reader")),
+    lambda: masked_beside_states(layers.Bidirectional(layers.GRU(3), name="reader")),
+    lambda: attention_masked_by(lambda x, y: [x, None]),
+    lambda: attention_masked_by(lambda x, y: [None, None]),
+    lambda: attention_masked_by(lambda x, y: [y, x]),
+], ids=["another_number", "less", "another_input", "dropped_by_a_layer", "beside_states", "beside_states_of_both",
+        "one_of_two", "none_of_two", "exchanged"])  # fmt: skip
 def test_masks_that_a_program_makes_are_refused(model, tmp_path):
     path = tmp_path / "masked.keras"
     model().save(path)

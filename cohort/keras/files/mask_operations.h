@@ -28,7 +28,6 @@ class MaskOperations {
 
   explicit MaskOperations(const ConfigValue::List& layers);
 
-  bool empty() const { return operations_.empty(); }
   bool Has(const std::string& name) const { return operations_.count(name) > 0; }
   // Returns the places of the values from which `mask`, the argument of a call of the layer `layer`, follows: layers
   // Embedding and Masking find masked steps in them. Returns no place if the mask is null. Throws InvalidArgumentError
@@ -46,7 +45,7 @@ class MaskOperations {
 };
 
 // The masks that the values of a model carry. It adds the layers to a graph of its own. LayersReader makes one for each
-// functional model with operations. Used by one thread.
+// functional model in which a call has a mask. Used by one thread.
 class MaskFlow {
  public:
   MaskFlow() : weights_(graph_), layers_(weights_, LayerInstance::Options{}) {}

@@ -374,7 +374,7 @@ class LayersReader {
     std::map<std::string, Made> made;
     const MaskOperations masks(config.At("layers").AsList());
     std::optional<MaskFlow> flow;
-    if (!masks.empty()) flow.emplace();
+    if (HasMasks(config.At("layers").AsList())) flow.emplace();
     for (const ConfigValue& value : config.At("layers").AsList()) {
       if (MaskOperations::IsOperation(value)) continue;
       const std::string& name = MaskOperations::NameOf(value);
@@ -397,7 +397,7 @@ class LayersReader {
   }
 
   // Calls all layers. Throws InvalidArgumentError if some do not follow from the inputs, or get other masks in the file
-  // than here. `flow` may be null if the file has no operations.
+  // than here. `flow` may be null if no call has a mask.
   void CallAll(const std::vector<std::string>& order, std::map<std::string, Made>& made, const MaskOperations& masks,
                MaskFlow* flow) {
     // Repeats until nothing more can be called, because the list may use values before their layer.
@@ -409,11 +409,10 @@ class LayersReader {
         Made& layer = made.at(name);
         while (layer.done < layer.nodes->size() && Call(name, layer, made)) {
           moved = true;
-          const ConfigValue* mask = (*layer.nodes)[layer.done - 1].At("kwargs").Find("mask");
           if (layer.uses.back().empty()) continue;  // nothing can follow from it
           const std::vector<LayerTensor>& inputs = layer.uses.back()[0].call()->inputs;
-          if (mask != nullptr && !mask->is_null() && !inputs.empty())
-            CheckMask(name, masks.Sources(name, *mask), inputs.at(0), made, flow);
+          const ConfigValue* mask = MaskOf((*layer.nodes)[layer.done - 1]);
+          if (mask != nullptr) CheckMasks(name, *layer.layer, *mask, inputs, masks, made, *flow);
           if (flow != nullptr) flow->Add(*layer.layer, inputs, layer.uses.back());
         }
         waiting += layer.nodes->size() - layer.done;
@@ -425,17 +424,51 @@ class LayersReader {
     }
   }
 
-  // Throws InvalidArgumentError unless the mask of `input` follows from the values at these places.
-  static void CheckMask(const std::string& name, const std::vector<const ConfigValue*>& places,
-                        const LayerTensor& input, const std::map<std::string, Made>& made, const MaskFlow* flow) {
-    std::vector<LayerTensor> sources;
-    for (const ConfigValue* place : places) {
-      const LayerTensor* source = Find(*place, made, false);
-      if (source != nullptr) sources.push_back(*source);
+  // Returns the mask that a call has as an argument, or null if it has none.
+  static const ConfigValue* MaskOf(const ConfigValue& node) {
+    const ConfigValue* mask = node.At("kwargs").Find("mask");
+    return mask == nullptr || mask->is_null() ? nullptr : mask;
+  }
+
+  // Returns whether a call of one of the layers has a mask as an argument.
+  static bool HasMasks(const ConfigValue::List& layers) {
+    return std::any_of(layers.begin(), layers.end(), [](const ConfigValue& layer) {
+      if (MaskOperations::IsOperation(layer)) return false;
+      const ConfigValue::List& nodes = layer.At("inbound_nodes").AsList();
+      return std::any_of(nodes.begin(), nodes.end(), [](const ConfigValue& node) { return MaskOf(node) != nullptr; });
+    });
+  }
+
+  // Throws InvalidArgumentError unless a call of the layer uses the masks that its inputs carry. `mask` is the argument
+  // in the file: a list has the masks of the first inputs, and null for an input without one; another value is the mask
+  // of the first input.
+  static void CheckMasks(const std::string& name, const Layer& layer, const ConfigValue& mask,
+                         const std::vector<LayerTensor>& inputs, const MaskOperations& masks,
+                         const std::map<std::string, Made>& made, const MaskFlow& flow) {
+    const auto refuse = [&](const std::string& what) {
+      throw InvalidArgumentError(
+          StrCat("[keras/load_model] expected layers that use the masks of their inputs; layer '", name,
+                 "' is called with ", what));
+    };
+    const auto* named = dynamic_cast<const NamedArguments*>(&layer);
+    const std::vector<std::string> arguments = named == nullptr ? std::vector<std::string>() : named->ArgumentNames();
+    if (inputs.size() > 1 && std::find(arguments.begin(), arguments.end(), "initial_state") != arguments.end()) {
+      refuse("a mask beside its initial_state, which uses no mask here");
     }
-    if (sources.size() == places.size() && flow != nullptr && flow->FollowsFrom(input, sources)) return;
-    throw InvalidArgumentError(StrCat("[keras/load_model] expected layers that use the masks of their inputs; layer '",
-                                      name, "' is called with another mask"));
+    const ConfigValue::List of_inputs = mask.is_list() ? mask.AsList() : ConfigValue::List{mask};
+    if (of_inputs.size() > inputs.size()) {
+      refuse(StrCat("a list of ", of_inputs.size(), " masks for ", inputs.size(), " inputs"));
+    }
+    for (size_t i = 0; i < of_inputs.size(); ++i) {
+      std::vector<LayerTensor> sources;
+      const std::vector<const ConfigValue*> places = masks.Sources(name, of_inputs[i]);
+      for (const ConfigValue* place : places) {
+        if (const LayerTensor* source = Find(*place, made, false)) sources.push_back(*source);
+      }
+      if (sources.size() != places.size() || !flow.FollowsFrom(inputs[i], sources)) {
+        refuse(StrCat("another mask than that of input ", i));
+      }
+    }
   }
 
   // Returns false if an argument does not exist yet.
