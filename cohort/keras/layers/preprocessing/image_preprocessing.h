@@ -46,7 +46,8 @@ struct COHORT_EXPORT RandomImageOptions {
 // cropped at the same random place. Outside of training, and if the images do not have more rows and more columns than
 // the result, images are cropped to the proportions of the result, around their middle, and then resized. (So Keras
 // describes the layer. Keras 3.15 returns the images unchanged outside of training, although it gives the result the
-// smaller shape.) Throws InvalidArgumentError for sizes below 1.
+// smaller shape; in training it crops images that are too small in one direction at the size of the result, and
+// stretches them.) Throws InvalidArgumentError for sizes below 1.
 COHORT_EXPORT LayerRef RandomCrop(int64_t height, int64_t width, const RandomImageOptions& options = {});
 // In training, turns one half of the images around. `mode` is "horizontal" (left becomes right), "vertical" (top
 // becomes bottom) or "horizontal_and_vertical" (both at once). Throws InvalidArgumentError for another mode.
