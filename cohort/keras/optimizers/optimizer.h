@@ -317,8 +317,9 @@ struct COHORT_EXPORT AdadeltaOptions {
 COHORT_EXPORT OptimizerPtr Adadelta(const AdadeltaOptions& options = {});
 
 // Describes an optimizer of the program's own. If the update uses powers of a number (UpdateRule::powers in
-// train/update_rule.h), each power is number^(iterations + 1). Throws InvalidArgumentError if `options` has no name or
-// `rule` is null.
+// train/update_rule.h), each power is number^(iterations + 1). Throws InvalidArgumentError if `options` has no name, if
+// `rule` is null, or if it has a slot "average" with use_ema, or a slot "gradient_accumulator" with
+// gradient_accumulation_steps.
 COHORT_EXPORT OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& options);
 
 // Returns an optimizer by Keras's name, in upper or lower case ("adam", "SGD"), with the defaults above. Throws

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -157,6 +158,32 @@ TEST_F(OptimizerTest, ARuleOfTheProgramsOwnRuns) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { OptimizerFromRule(rule, {}); }), HasSubstr("the name ''"));
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { OptimizerFromRule(nullptr, {.name = "f"}); }),
               HasSubstr("no rule"));
+}
+
+// A rule with a slot of a given name.
+class AveragingRule final : public train::UpdateRule {
+ public:
+  std::vector<std::vector<train::Slot>> slots() const override { return {{{slot_}}}; }
+  Node* Update(const train::UpdateArgs& a) const override {
+    return ops::AssignSubVariableOp(a.var(), a.gradient().values);
+  }
+  explicit AveragingRule(const char* slot) : slot_(slot) {}
+
+ private:
+  const char* const slot_;
+};
+
+TEST_F(OptimizerTest, ASlotWithTheNameOfAnAddedOneIsRefused) {
+  const CommonOptions averaging = {.use_ema = true, .name = "own"};
+  const CommonOptions summing = {.gradient_accumulation_steps = 2, .name = "own"};
+  const auto average = std::make_shared<AveragingRule>("average");
+  const auto sum = std::make_shared<AveragingRule>("gradient_accumulator");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { OptimizerFromRule(average, averaging); }),
+              AllOf(HasSubstr("'average', which use_ema adds"), HasSubstr("'own'")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { OptimizerFromRule(sum, summing); }),
+              HasSubstr("'gradient_accumulator', which gradient_accumulation_steps adds"));
+  EXPECT_NE(OptimizerFromRule(average, summing), nullptr);
+  EXPECT_NE(OptimizerFromRule(sum, averaging), nullptr);
 }
 
 TEST_F(OptimizerTest, OptionsOutOfRangeAreNamed) {

@@ -9,6 +9,7 @@
 #include "cohort/keras/files/serialization.h"
 #include "cohort/keras/names.h"
 #include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/keras/optimizers/own_slots.h"
 #include "cohort/train/update_rules.h"
 
 namespace cohort::keras {
@@ -315,6 +316,17 @@ OptimizerPtr OptimizerFromRule(train::UpdateRulePtr rule, const CommonOptions& o
                                       rule == nullptr ? "no rule" : "a rule", " and the name '", options.name, "'"));
   }
   CheckCommonOptions(options);
+  for (const std::vector<train::Slot>& group : rule->slots()) {
+    for (const train::Slot& slot : group) {
+      const bool taken = (options.use_ema && slot.name == kAverage) ||
+                         (options.gradient_accumulation_steps && slot.name == kSumOfGradients);
+      if (!taken) continue;
+      throw InvalidArgumentError(
+          StrCat("[keras/optimizer] expected a rule without a slot '", slot.name, "', which ",
+                 options.use_ema && slot.name == kAverage ? "use_ema" : "gradient_accumulation_steps",
+                 " adds; got one in '", options.name, "'"));
+    }
+  }
   return std::make_shared<Optimizer>("", options, std::move(rule), ConfigValue::Object());
 }
 
