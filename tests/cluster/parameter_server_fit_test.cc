@@ -87,11 +87,8 @@ TEST_F(ParameterServerFitTest, OneWorkerKeepsTheAveragesOfOneDevice) {
   const auto train = [](const distribute::StrategyPtr& strategy, int steps_per_execution) {
     keras::Sequential model({keras::Dense(8, {.activation = "tanh"}), keras::Dense(1)},
                             {.seed = 3, .strategy = strategy});
-    model.Compile({.optimizer = keras::Adam({.learning_rate = 0.05,
-                                             .use_ema = true,
-                                             .ema_momentum = 0.7,
-                                             .ema_overwrite_frequency = 5,
-                                             .loss_scale_factor = 4.0}),
+    model.Compile({.optimizer = keras::Adam(
+                       {.learning_rate = 0.05, .use_ema = true, .ema_momentum = 0.7, .loss_scale_factor = 4.0}),
                    .loss = "mse",
                    .steps_per_execution = steps_per_execution});
     model.Fit(TrainingData(), {.epochs = 2, .verbose = 0, .steps_per_epoch = 6, .signal_check = false});
@@ -113,6 +110,26 @@ TEST_F(ParameterServerFitTest, SumsOfGradientsAreRefused) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>(
                   [&] { model.Compile({.optimizer = keras::SGD({.gradient_accumulation_steps = 4}), .loss = "mse"}); }),
               AllOf(HasSubstr("gradient_accumulation_steps"), HasSubstr("ParameterServerStrategy"), HasSubstr("4")));
+}
+
+TEST_F(ParameterServerFitTest, ExchangesOfWeightsAndAveragesAreRefused) {
+  keras::Sequential model({keras::Dense(1)}, {.strategy = Open(2, 1)});
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] {
+        model.Compile({.optimizer = keras::SGD({.use_ema = true, .ema_overwrite_frequency = 7}), .loss = "mse"});
+      }),
+      AllOf(HasSubstr("ema_overwrite_frequency"), HasSubstr("ParameterServerStrategy"), HasSubstr("7")));
+  model.Compile({.optimizer = keras::SGD({.use_ema = true}), .loss = "mse"});
+  const auto refused = AllOf(HasSubstr("SwapEMAWeights"), HasSubstr("ParameterServerStrategy"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Fit(TrainingData(), {.verbose = 0, .callbacks = {keras::SwapEMAWeights()}, .steps_per_epoch = 2});
+              }),
+              refused);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Evaluate(EvaluationData(), {.verbose = 0, .steps = 2, .callbacks = {keras::SwapEMAWeights()}});
+              }),
+              refused);
+  model.Fit(TrainingData(), {.verbose = 0, .steps_per_epoch = 2});
 }
 
 // Layers that draw random numbers and layers with moving statistics make the same steps, also if a worker makes several

@@ -13,7 +13,7 @@ bool CallbackHost::RestoreTraining(const std::optional<std::string>&, const std:
   throw UnimplementedError("[keras/callbacks] expected a model whose training can be taken up again");
 }
 
-void CallbackHost::ChangeAverages(AveragesChange) {
+void CallbackHost::PutAveragesInModel(bool) {
   throw UnimplementedError("[keras/callbacks] expected a model whose optimizer keeps averages of the weights");
 }
 

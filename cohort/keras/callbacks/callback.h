@@ -25,7 +25,6 @@
 #include "cohort/core/tensor.h"
 #include "cohort/keras/callbacks/logs.h"
 #include "cohort/keras/metrics/metric.h"
-#include "cohort/keras/optimizers/averages_change.h"
 
 namespace cohort::keras {
 
@@ -51,9 +50,12 @@ class COHORT_EXPORT CallbackHost {
   // All weights, in the model's order.
   virtual std::vector<Tensor> GetWeights() = 0;
   virtual void SetWeights(const std::vector<Tensor>& weights) = 0;
-  // Changes the trained weights or their averages (use_ema of the optimizer). Throws FailedPreconditionError if the
-  // optimizer has no averages, and UnimplementedError if the host cannot do it.
-  virtual void ChangeAverages(AveragesChange change);
+  // true: puts the moving averages of the trained weights (use_ema of the optimizer) into the model, and keeps the
+  // weights in their place. false: puts the weights back. Changes nothing if they are already there. Each epoch of Fit
+  // begins with the weights, and Fit ends with the averages. Throws FailedPreconditionError if the optimizer has
+  // use_ema=false, or if it has not been applied; InvalidArgumentError with a ParameterServerStrategy; and
+  // UnimplementedError if the host cannot do it.
+  virtual void PutAveragesInModel(bool in_model);
   // Returns "<layer>/<weight>" for each weight, in the order of GetWeights.
   virtual std::vector<std::string> WeightNames() const = 0;
   // Returns kUp if larger values of the metric `name` are better, kDown if smaller ones are, kNone if this is not

@@ -106,8 +106,10 @@ COHORT_EXPORT CallbackPtr TerminateOnNaN();
 // Exchanges the trained weights and their moving averages (use_ema of the optimizer) before each evaluation, and back
 // after it, so that the metrics are those of the averages. With `swap_on_epoch` it exchanges them at the end of each
 // epoch, and back at the begin of the next one: then a ModelCheckpoint after it in the list saves the averages. The
-// weights must not be changed by other callbacks meanwhile. Fit and Evaluate throw FailedPreconditionError if the
-// optimizer has use_ema=false, or if it has not been applied before Evaluate.
+// weights must not be changed by other callbacks meanwhile. If Fit or Evaluate throws meanwhile, the averages stay in
+// the model, and the next Fit or TrainOnBatch puts the weights back. Fit and Evaluate throw FailedPreconditionError if
+// the optimizer has use_ema=false, or if it has not been applied before Evaluate. They throw InvalidArgumentError with
+// a ParameterServerStrategy, where a lost connection may repeat the exchange.
 COHORT_EXPORT CallbackPtr SwapEMAWeights(bool swap_on_epoch = false);
 
 struct COHORT_EXPORT TensorBoardOptions {

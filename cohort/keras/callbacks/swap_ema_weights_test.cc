@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "cohort/core/process/stop_signal.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/distribute/strategies.h"
@@ -185,6 +191,7 @@ TEST_F(AveragedFitTest, ACallbackWithoutAveragesIsRefused) {
   const auto plain = Made(SGD());
   EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { Fit(*plain, {SwapEMAWeights()}, 1, /*validates=*/true); }),
               HasSubstr("use_ema=true"));
+  EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { Fit(*plain, {SwapEMAWeights()}); }), HasSubstr("use_ema=true"));
   const auto averaging = Made(Averaging());
   EXPECT_THAT(MessageOf<FailedPreconditionError>(
                   [&] { averaging->Evaluate(Data(), {.verbose = 0, .callbacks = {SwapEMAWeights()}}); }),
@@ -205,6 +212,73 @@ TEST_F(AveragedFitTest, TheCallbackGoesOnAfterAnInterruption) {
   const auto resumed = Made(optimizer());
   Fit(*resumed, {SwapEMAWeights(true), backup()});
   EXPECT_EQ(WeightsOf(*resumed), WeightsOf(*whole));
+}
+
+// Fit ends with the averages, whichever callback stops it.
+TEST_F(AveragedFitTest, AFitThatIsStoppedEndsWithTheAverages) {
+  const auto expected = Made(Averaging());
+  Fit(*expected, {}, /*epochs=*/2);
+  const auto stop = [] { return EarlyStopping({.monitor = "loss", .min_delta = 100, .patience = 1}); };
+  for (const bool swap_on_epoch : {false, true}) {
+    const auto before = Made(Averaging()), behind = Made(Averaging());
+    EXPECT_EQ(Fit(*before, {SwapEMAWeights(swap_on_epoch), stop()}).epochs().size(), 2u);
+    EXPECT_EQ(WeightsOf(*before), WeightsOf(*expected)) << swap_on_epoch;
+    Fit(*behind, {stop(), SwapEMAWeights(swap_on_epoch)});
+    EXPECT_EQ(WeightsOf(*behind), WeightsOf(*expected)) << swap_on_epoch;
+  }
+}
+
+// The error comes when the averages are in the model. Then the training goes on with the weights.
+TEST_F(AveragedFitTest, AnErrorDoesNotLeaveTheAveragesInTheTraining) {
+  struct Interruption {};
+  const auto throws = LambdaCallback({.on_epoch_end = [](int, Logs&) { throw Interruption(); }});
+  for (const bool on_batch : {false, true}) {
+    const auto expected = Made(Averaging()), swapped = Made(Averaging());
+    EXPECT_THROW(Fit(*expected, {throws}), Interruption);
+    EXPECT_THROW(Fit(*swapped, {SwapEMAWeights(true), throws}), Interruption);
+    EXPECT_NE(WeightsOf(*swapped), WeightsOf(*expected));
+    for (Model* model : {expected.get(), swapped.get()}) {
+      if (on_batch) model->TrainOnBatch(Data());
+      if (!on_batch) Fit(*model);
+    }
+    EXPECT_EQ(WeightsOf(*swapped), WeightsOf(*expected)) << on_batch;
+  }
+}
+
+// The averages of a loaded model are those of its file.
+TEST_F(AveragedFitTest, ALoadedModelIsEvaluatedWithItsAverages) {
+  const std::string path = folder / "averaged.keras";
+  const auto made = Made(Averaging());
+  for (int step = 0; step < 5; ++step) made->TrainOnBatch(Data());
+  made->Save(path);
+  Model loaded = LoadModel(path);
+  const auto loss = [&](Model& model, std::vector<CallbackPtr> callbacks) {
+    return FindLog(model.Evaluate(Data(), {.batch_size = 3, .verbose = 0, .callbacks = std::move(callbacks)}), "loss");
+  };
+  EXPECT_EQ(loss(loaded, {SwapEMAWeights()}), loss(*made, {SwapEMAWeights()}));
+  EXPECT_EQ(loss(loaded, {}), loss(*made, {}));
+  EXPECT_NE(loss(loaded, {SwapEMAWeights()}), loss(loaded, {}));
+  Fit(*made);
+  Fit(loaded);
+  EXPECT_EQ(WeightsOf(loaded), WeightsOf(*made));
+}
+
+// The signal comes when all epochs are done, so that nothing is interrupted. It is sent in a process of its own,
+// because a process that has got it trains no more.
+TEST_F(AveragedFitTest, ASignalAfterTheLastEpochChangesNothing) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto train = [] {
+    const auto expected = Made(Averaging()), signalled = Made(Averaging());
+    Fit(*expected);
+    const History history = Fit(*signalled, {LambdaCallback({.on_epoch_end = [](int epoch, Logs&) {
+      if (epoch < 2) return;
+      std::raise(SIGTERM);
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }})});
+    if (!StopSignal::Received() || history.interrupted()) std::_Exit(2);
+    std::_Exit(WeightsOf(*signalled) == WeightsOf(*expected) ? 0 : 1);
+  };
+  EXPECT_EXIT(train(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

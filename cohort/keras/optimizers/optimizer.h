@@ -33,7 +33,8 @@ struct COHORT_EXPORT CommonOptions {
   // the values of their averages.
   bool use_ema = false;
   double ema_momentum = 0.99;
-  // n, at least 1: the weights also get the values of their averages after each n-th update. Only with use_ema.
+  // n, at least 1: the weights also get the values of their averages after each n-th update. Only with use_ema. A
+  // ParameterServerStrategy refuses it.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
   // The loss is multiplied by this number (StepContext::ScaleLoss) and the gradients are divided by it, so that small
   // gradients do not vanish in mixed precision.

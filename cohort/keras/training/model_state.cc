@@ -159,12 +159,16 @@ void ModelState::Compile(const CompileOptions& options) {
         StrCat("[keras/compile] expected steps_per_execution of 1 without a ParameterServerStrategy, because a step ",
                "is not sent to a worker then; got ", options.steps_per_execution));
   }
-  if (options.optimizer.get()->options().gradient_accumulation_steps && strategy != nullptr &&
-      !strategy->closure_workers().empty()) {
-    throw InvalidArgumentError(StrCat("[keras/compile] gradient_accumulation_steps is not supported with ",
-                                      strategy->name(), ", because its workers make their steps in no order; got ",
-                                      *options.optimizer.get()->options().gradient_accumulation_steps, " in '",
-                                      options.optimizer.get()->name(), "'; use a larger batch or another strategy"));
+  if (strategy != nullptr && !strategy->closure_workers().empty()) {
+    const Optimizer& optimizer = *options.optimizer.get();
+    const auto refuse = [&](const char* option, const std::optional<int64_t>& steps, const char* instead) {
+      if (!steps) return;
+      throw InvalidArgumentError(StrCat("[keras/compile] ", option, " is not supported with ", strategy->name(),
+                                        ", because its workers make their steps in no order; got ", *steps, " in '",
+                                        optimizer.name(), "'; use ", instead, " or another strategy"));
+    };
+    refuse("gradient_accumulation_steps", optimizer.options().gradient_accumulation_steps, "a larger batch");
+    refuse("ema_overwrite_frequency", optimizer.options().ema_overwrite_frequency, "use_ema alone");
   }
   if (std::none_of(losses.begin(), losses.end(), [](const LossArgument& loss) { return bool(loss); })) {
     throw InvalidArgumentError("[keras/compile] expected a loss; got none");
@@ -176,6 +180,7 @@ void ModelState::Compile(const CompileOptions& options) {
   test_.reset();
   warned_of_frozen_ = false;
   waiting_state_.clear();
+  averages_in_model_ = false;
   if (compiled_ != nullptr) engine().SetOptimizer(*compiled_->optimizer);
 }
 
@@ -255,6 +260,10 @@ const StepFunction& ModelState::Step(bool training, const std::vector<data::Tens
   return *step;
 }
 
+void ModelState::MakeWaitingSlots(const std::vector<data::TensorSpec>& y_specs) {
+  if (train_ == nullptr && !waiting_state_.empty()) Step(/*training=*/true, y_specs);
+}
+
 std::vector<Tensor> ModelState::OptimizerState() {
   std::vector<Tensor> values =
       engine().WithSession([&](Session& session) { return ReadVariables(session, engine().optimizer()->variables()); });
@@ -273,6 +282,7 @@ bool ModelState::SetOptimizerState(const std::vector<Tensor>& values, const std:
     return false;
   }
   engine().SetOptimizerVariables({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(variables.size())});
+  averages_in_model_ = false;
   // The slots are made with the training step.
   if (!begun && values.size() > variables.size()) waiting_state_ = values;
   return true;

@@ -84,6 +84,13 @@ class ModelState {
   // step is made.
   std::vector<Tensor> OptimizerState();
   bool SetOptimizerState(const std::vector<Tensor>& values, const std::string& where);
+  // Makes the training step for targets of these dtypes and shapes if values of slots wait for it. Requires:
+  // CompiledEngine has returned.
+  void MakeWaitingSlots(const std::vector<data::TensorSpec>& y_specs);
+  // Whether the trained weights and their averages are exchanged (Trainer::PutAveragesInModel). Compile and
+  // SetOptimizerState set it to false.
+  bool averages_in_model() const { return averages_in_model_; }
+  void SetAveragesInModel(bool in_model) { averages_in_model_ = in_model; }
 
  private:
   // Returns losses, metrics and optimizer for the outputs. Throws InvalidArgumentError if their numbers do not fit.
@@ -107,6 +114,7 @@ class ModelState {
   std::unique_ptr<StepFunction> train_;
   std::unique_ptr<StepFunction> test_;
   std::vector<Tensor> waiting_state_;  // the optimizer's, from a file; kept until the training step is made
+  bool averages_in_model_ = false;
 };
 
 }  // namespace cohort::keras

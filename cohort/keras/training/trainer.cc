@@ -66,17 +66,19 @@ Logs WithPrefix(const Logs& logs) {
   return prefixed;
 }
 
-// While it lives, `*place` points to the state of this Fit.
-class InFit {
+// While it lives, `*place` is `value`; then it is null.
+template <typename T>
+class PointsTo {
  public:
-  InFit(FitProgress** place, FitProgress* progress) : place_(place) { *place = progress; }
-  ~InFit() { *place_ = nullptr; }
-  InFit(const InFit&) = delete;
-  InFit& operator=(const InFit&) = delete;
+  PointsTo(T** place, T* value) : place_(place) { *place = value; }
+  ~PointsTo() { *place_ = nullptr; }
+  PointsTo(const PointsTo&) = delete;
+  PointsTo& operator=(const PointsTo&) = delete;
 
  private:
-  FitProgress** const place_;
+  T** const place_;
 };
+
 Tensor Joined(const std::vector<Tensor>& parts) {
   if (parts.size() == 1) return parts[0];
   int64_t rows = 0;
@@ -233,6 +235,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   const std::unique_ptr<Batches> validation = ValidationBatches(validation_data, options);
   ExpectAgreement(batches, validation.get(), options);
   const StepFunction& step = state_->Step(/*training=*/true, batches.y_specs(), batches.of_workers());
+  PutWeightsBack();
   engine().ExpectEqualReplicas();
   if (options.signal_check && !signal_checked_ && !is_remote()) {
     ReportSignal(batches, step, StrCat("epoch ", options.initial_epoch + 1));
@@ -249,21 +252,24 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
   stop_agreed_ = false;
   const StopSignal signal([this] { got_sigterm_ = true; });
   FitProgress progress = {batches, callbacks, RunningLosses(step), first_pass, options.initial_epoch};
-  const InFit in_fit(&fit_, &progress);
+  const PointsTo in_fit(&fit_, &progress);
   callbacks.OnTrainBegin();
   engine().ForgetEarlierTraining(progress.number);
   if (progress.restored_states) callbacks.RestoreStates(*progress.restored_states, progress.restored_from);
   const Logs logs = RunEpochs(step, validation.get(), options, progress, history);
   engine().ExpectEqualReplicas();
+  // SIGTERM may come at any time, also when all epochs are done.
   if (interrupted() && progress.epoch < options.epochs) {
+    PutWeightsBack();
     callbacks.OnTrainInterrupted();
     history.SetInterrupted();
     LogWarning("keras", "SIGTERM has interrupted the training of model '", state_->name(), "' in epoch ",
                progress.epoch + 1, ", after ", progress.batch,
                " batches of it; with the callback BackupAndRestore, the ", "next Fit goes on from there");
+  } else {
+    TakeAverages();
+    engine().ForgetEarlierTraining(0);  // what the next call of Fit does is another training
   }
-  if (!interrupted()) TakeAverages();
-  if (!interrupted()) engine().ForgetEarlierTraining(0);  // what the next call of Fit does is another training
   callbacks.OnTrainEnd(logs);
   engine().strategy().meeting().Barrier();
   return history;
@@ -283,6 +289,7 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
   std::chrono::nanoseconds waited{0};
   while (progress.epoch < options.epochs && !stop_training_ && !interrupted()) {
     const int epoch = progress.epoch;
+    PutWeightsBack();
     callbacks.OnEpochBegin(epoch);
     if (progress.batch == 0) batches.StartEpoch();
     const std::string where = StrCat("epoch ", epoch + 1);
@@ -310,13 +317,16 @@ Logs Trainer::RunEpochs(const StepFunction& step, Batches* validation, const Fit
 
 void Trainer::TakeAverages() {
   if (!engine().optimizer()->uses_ema() || engine().Iterations() == 0) return;
-  ChangeAverages(AveragesChange::kOverwriteWeights);
+  // If the averages are in the model, the weights are in their place, and get their values.
+  ChangeAverages(state_->averages_in_model() ? AveragesChange::kFollowWeights : AveragesChange::kOverwriteWeights);
+  state_->SetAveragesInModel(false);
 }
 
 Logs Trainer::RunTest(Batches& batches, Callback& callbacks, const std::string& where,
                       const std::function<bool()>& stop) {
-  const StepFunction& step = state_->Step(/*training=*/false, batches.y_specs(), batches.of_workers());
+  const PointsTo<const Batches> in_test(&tested_, &batches);
   callbacks.OnTestBegin();
+  const StepFunction& step = state_->Step(/*training=*/false, batches.y_specs(), batches.of_workers());
   batches.StartEpoch();
   int64_t steps = 0;
   RunningLosses running(step);
@@ -364,6 +374,7 @@ Logs Trainer::TrainOnBatch(const ModelData& batch) {
   Batches::Parts whole;
   batches.Next(&whole);
   RunningLosses losses(step);
+  PutWeightsBack();
   engine().ForgetEarlierTraining(0);
   losses.Add(step.Run(whole.front()));
   return losses.Read(/*of_all=*/true);

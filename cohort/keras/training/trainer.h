@@ -43,7 +43,7 @@ class Trainer final : public CallbackHost {
   int64_t Iterations() override;
   std::vector<Tensor> GetWeights() override;
   void SetWeights(const std::vector<Tensor>& weights) override;
-  void ChangeAverages(AveragesChange change) override;
+  void PutAveragesInModel(bool in_model) override;
   std::vector<std::string> WeightNames() const override;
   MetricDirection DirectionOf(const std::string& name) const override;
   void Save(const std::string& path) override;
@@ -81,7 +81,14 @@ class Trainer final : public CallbackHost {
   // Runs the epochs from `progress` on. Returns the logs of the last one.
   Logs RunEpochs(const StepFunction& step, Batches* validation, const FitOptions& options, FitProgress& progress,
                  History& history);
-  // Gives the weights the values of their averages, if the optimizer keeps some and has made an update.
+  // Changes the trained weights or their averages. Throws what GraphOptimizer::ChangeAverages throws.
+  void ChangeAverages(AveragesChange change);
+  // Puts the trained weights back into the model if their averages are in it.
+  void PutWeightsBack() {
+    if (state_->averages_in_model()) PutAveragesInModel(false);
+  }
+  // Gives the weights and their averages the values of the averages, if the optimizer keeps some and has made an
+  // update.
   void TakeAverages();
   Logs EvaluateHere(const ModelData& data, const EvaluateOptions& options);
   // If stop() becomes true, ends after the current batch and does not call OnTestEnd.
@@ -114,6 +121,7 @@ class Trainer final : public CallbackHost {
   FitProgress* fit_ = nullptr;             // while Fit runs
   bool signal_checked_ = false;
   int64_t epochs_fitted_ = 0;
+  const Batches* tested_ = nullptr;  // while RunTest runs
 };
 
 }  // namespace cohort::keras

@@ -1,4 +1,6 @@
 // The functions of Trainer that callbacks call (CallbackHost), except those of the backup.
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/distribute/worker_meeting.h"
 #include "cohort/graph/graph_def.h"
 #include "cohort/keras/files/model_saving.h"
@@ -19,6 +21,25 @@ bool Trainer::has_learning_rate_schedule() const {
 
 std::vector<Tensor> Trainer::GetWeights() { return engine().GetWeights(); }
 void Trainer::SetWeights(const std::vector<Tensor>& weights) { engine().SetWeights(weights); }
+
+void Trainer::PutAveragesInModel(bool in_model) {
+  const GraphOptimizer* optimizer = state_->CompiledEngine("model").optimizer();
+  if (is_remote()) {
+    throw InvalidArgumentError(StrCat("[keras/callbacks] SwapEMAWeights is not supported with ",
+                                      engine().strategy().name(),
+                                      ", because a lost connection may repeat the exchange ",
+                                      "of weights and averages; leave it out: Fit ends with the averages anyway"));
+  }
+  if (!optimizer->uses_ema()) {
+    throw FailedPreconditionError(
+        StrCat("[keras/callbacks] expected an optimizer with use_ema=true for SwapEMAWeights; '",
+               state_->compile_options()->optimizer.get()->name(), "' has use_ema=false"));
+  }
+  if (state_->averages_in_model() == in_model) return;
+  if (tested_ != nullptr) state_->MakeWaitingSlots(tested_->y_specs());
+  ChangeAverages(AveragesChange::kSwap);
+  state_->SetAveragesInModel(in_model);
+}
 
 void Trainer::ChangeAverages(AveragesChange change) {
   std::vector<Node*> nodes;

@@ -18,10 +18,12 @@ namespace cohort::keras {
 namespace {
 
 // Groups of a weights file that a backup adds to those of the model: the progress, which is [epoch, batch, workers,
-// replicas of each, whether StopTraining was called, number of the training (EarlierTraining) or 0] and [examples, sums
+// replicas of each, flags, number of the training (EarlierTraining) or 0] and [examples, sums
 // of losses]; for each worker its position in the data and the states of its metrics; for each of the chief's callbacks
 // with a state its kind and its values.
 constexpr char kProgress[] = "training";
+constexpr int64_t kStopped = 1;          // a flag: StopTraining was called
+constexpr int64_t kAveragesInModel = 2;  // a flag: PutAveragesInModel(true) was called
 std::string GroupOfWorker(int worker) { return StrCat(kProgress, "/worker_", worker); }
 std::string GroupOfCallback(size_t index) { return StrCat(kProgress, "/callback_", index); }
 
@@ -89,8 +91,9 @@ std::string Trainer::BackUpTraining() {
       strategy.meeting().Gather(EncodeWeights({{GroupOfWorker(strategy.worker()), "", std::move(mine)}}));
   if (!is_chief()) return "";
   std::vector<WeightGroup> groups = WeightGroupsOf(*state_);
-  const std::vector<int64_t> place = {
-      fit.epoch, fit.batch, strategy.num_workers(), strategy.num_local_replicas(), stop_training_ ? 1 : 0, fit.number};
+  const int64_t flags = (stop_training_ ? kStopped : 0) | (state_->averages_in_model() ? kAveragesInModel : 0);
+  const std::vector<int64_t> place = {fit.epoch, fit.batch, strategy.num_workers(), strategy.num_local_replicas(),
+                                      flags,     fit.number};
   groups.push_back({kProgress, "fit", {Tensor::Vector(place), Tensor::Vector(fit.running.Save())}});
   for (int worker = 0; worker < strategy.num_workers(); ++worker) {
     for (WeightGroup& group : DecodeWeights(of_workers[static_cast<size_t>(worker)], GroupOfWorker(worker))) {
@@ -210,7 +213,8 @@ bool Trainer::RestoreTraining(const std::optional<std::string>& backup, const st
   engine().WithSession([&](Session& session) { AssignVariables(session, metrics, states); });
   fit.epoch = static_cast<int>(place[0]);
   fit.batch = place[1];
-  stop_training_ = place[4] != 0;
+  stop_training_ = (place[4] & kStopped) != 0;
+  state_->SetAveragesInModel((place[4] & kAveragesInModel) != 0);
   fit.restored_from = where;
   fit.restored_states = StatesOfCallbacks(values);
   if (!fit.restored_states) refuse("states of callbacks");
