@@ -82,13 +82,15 @@ TEST(ImagesTest, JpegKeepsTheImageNearly) {
 }
 
 TEST(ImagesTest, ACutOffJpegIsReadOnlyIfThisIsAllowed) {
+  Tensor image = Slope(128, 128, 3);  // with details, so that most bytes of the file are not headers
+  for (int64_t i = 0; i < image.num_elements(); ++i) image.data<uint8_t>()[i] ^= static_cast<uint8_t>(i * i % 61);
   for (const bool progressive : {false, true}) {
-    const std::string whole = EncodeJpeg(Slope(64, 64, 3), {.progressive = progressive});
+    const std::string whole = EncodeJpeg(image, {.progressive = progressive});
     const std::string_view most = std::string_view(whole).substr(0, whole.size() * 3 / 4);
     EXPECT_THAT(MessageOf<DataLossError>([&] { DecodeJpeg(most); }), HasSubstr("cut off"));
     const Tensor part = DecodeJpeg(most, {.try_recover_truncated = true});
-    ASSERT_EQ(part.shape(), (Shape{64, 64, 3}));
-    EXPECT_LE(LargestDifference(part.Slice(0, 8), DecodeJpeg(whole).Slice(0, 8)), progressive ? 40 : 0);
+    ASSERT_EQ(part.shape(), (Shape{128, 128, 3}));
+    EXPECT_LE(LargestDifference(part.Slice(0, 8), DecodeJpeg(whole).Slice(0, 8)), progressive ? 60 : 0);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
