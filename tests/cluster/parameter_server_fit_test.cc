@@ -99,10 +99,11 @@ TEST_F(ParameterServerFitTest, OneWorkerKeepsTheAveragesOfOneDevice) {
     }
     return all;
   };
-  const Floats expected = train(nullptr, 1);
-  EXPECT_EQ(train(Open(1, 1), 1), expected);
-  EXPECT_EQ(train(Open(1, 1), 3), expected);
-  EXPECT_EQ(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 1), expected);
+  // The workers subtract from an average, where one device assigns to it. So roundings differ.
+  const auto same = ::testing::Pointwise(::testing::FloatNear(1e-6f), train(nullptr, 1));
+  EXPECT_THAT(train(Open(1, 1), 1), same);
+  EXPECT_THAT(train(Open(1, 1), 3), same);
+  EXPECT_THAT(train(Open(1, 2, distribute::FixedShardsPartitioner(2)), 1), same);
 }
 
 TEST_F(ParameterServerFitTest, SumsOfGradientsAreRefused) {

@@ -34,6 +34,21 @@ Node* AssignIf(const Output& condition, const ops::Variable& variable, const Out
   return ops::If(condition, {variable.handle(), value}, assign, nothing).at(0).node;
 }
 
+// Adds the assignment of `value` to `variable` if `condition` is true, and otherwise the subtraction of `change` from
+// it, which no other subtraction can overwrite. `condition` may be on another device.
+Node* AssignOrSubtract(const Output& condition, const ops::Variable& variable, const Output& value,
+                       const Output& change) {
+  const FunctionBody assign = [](Graph& body, const std::vector<Output>& arguments) {
+    const ControlDependencies after(body, {ops::AssignVariableOp(arguments[0], arguments[1])});
+    return std::vector<Output>{ops::Const(body, true)};
+  };
+  const FunctionBody subtract = [](Graph& body, const std::vector<Output>& arguments) {
+    const ControlDependencies after(body, {ops::AssignSubVariableOp(arguments[0], arguments[2])});
+    return std::vector<Output>{ops::Const(body, false)};
+  };
+  return ops::If(condition, {variable.handle(), value, change}, assign, subtract).at(0).node;
+}
+
 }  // namespace
 
 Node* GraphOptimizer::Accumulate(const std::vector<train::GradientAndVariable>& gradients) {
@@ -63,10 +78,10 @@ Node* GraphOptimizer::Accumulate(const std::vector<train::GradientAndVariable>& 
 
 Node* GraphOptimizer::UpdateAverages(Node* update, const std::vector<train::GradientAndVariable>& gradients) {
   Graph& graph = iterations_.graph();
-  Output momentum, overwrites;
+  Output first, momentum, overwrites;
   {
     const ColocateWith beside(graph, *iterations_.handle().node);
-    const Output first = ops::Equal(updates_, ops::ScalarLike(updates_, 0.0));
+    first = ops::Equal(updates_, ops::ScalarLike(updates_, 0.0));
     momentum =
         ops::SelectV2(first, ops::Const(graph, 0.0f), ops::Const(graph, static_cast<float>(options_.ema_momentum)));
     if (options_.ema_overwrite_frequency) overwrites = IsLastOf(updates_, *options_.ema_overwrite_frequency);
@@ -79,6 +94,12 @@ Node* GraphOptimizer::UpdateAverages(Node* update, const std::vector<train::Grad
     if (std::find(averaged_.begin(), averaged_.end(), variable) == averaged_.end()) averaged_.push_back(variable);
     const ops::Variable average = optimizer_->slot(variable, kAverage);
     const ColocateWith beside(graph, *variable.handle().node);
+    if (several_workers_) {
+      const Output value = variable.Read();
+      const Output change = (1.0 - options_.ema_momentum) * (average.Read() - value);
+      nodes.push_back(AssignOrSubtract(first, average, value, change));
+      continue;
+    }
     const Output own = momentum.dtype() == variable.dtype() ? momentum : ops::Cast(momentum, variable.dtype());
     const Output moved = own * average.Read() + (1.0 - own) * variable.Read();
     nodes.push_back(average.Assign(moved));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cohort/core/error.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/optimizers/optimizer.h"
@@ -127,6 +129,26 @@ TEST_F(AveragedUpdatesTest, AveragesFollowTheWeightsAndReplaceThem) {
   session.Run({{factor, Tensor::Scalar(1.0f)}}, {}, {apply});
   session.Run(follow);
   EXPECT_EQ(value(average), value(w));
+}
+
+// Two workers make 500 steps each at the same time, without a change of the weight 1. Each moves the average by 0.001
+// of its distance from the weight, so that exp(-1) of it is left. If one of two updates were lost, exp(-0.5) would be
+// left.
+TEST_F(AveragedUpdatesTest, UpdatesOfWorkersAddUp) {
+  const ops::Variable w(graph, Tensor::Scalar(1.0f), {.name = "w"});
+  const auto made =
+      SGD({.learning_rate = 0.0, .use_ema = true, .ema_momentum = 0.999})->Make(graph, /*several_workers=*/true);
+  std::vector<Node*> steps;
+  for (int worker = 0; worker < 2; ++worker) steps.push_back(made->Apply({{Gradient(ops::Const(graph, 1.0f)), w}}));
+  const ops::Variable average = made->variables().back();
+  Node* begin_at_0 = average.Assign(0.0f);
+  Session session(graph);
+  session.Run(ops::GlobalVariablesInitializer(graph));
+  session.Run({}, {}, steps);
+  EXPECT_EQ(session.Run(average).scalar<float>(), 1.0f) << "the first update gives it the value of the weight";
+  session.Run(begin_at_0);
+  for (int step = 0; step < 500; ++step) session.Run({}, {}, steps);
+  EXPECT_NEAR(session.Run(average).scalar<float>(), 1.0 - std::exp(-1.0), 2e-3);
 }
 
 TEST_F(AveragedUpdatesTest, GradientsAreDividedByTheScaleOfTheLoss) {

@@ -91,8 +91,9 @@ std::vector<train::GradientAndVariable> Unscaled(std::vector<train::GradientAndV
 
 }  // namespace
 
-GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule)
-    : options_(options) {
+GraphOptimizer::GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule,
+                               bool several_workers)
+    : options_(options), several_workers_(several_workers) {
   const NameScope scope(graph, options.name);
   iterations_ = ops::Variable(graph, Tensor::Scalar(int64_t{0}), {.name = "iteration", .trainable = false});
   updates_ = iterations_.value();
@@ -209,8 +210,8 @@ Optimizer::Optimizer(std::string class_name, CommonOptions options, train::Updat
       rule_(std::move(rule)),
       config_(std::move(config)) {}
 
-std::unique_ptr<GraphOptimizer> Optimizer::Make(Graph& graph) const {
-  return std::make_unique<GraphOptimizer>(graph, options_, rule_);
+std::unique_ptr<GraphOptimizer> Optimizer::Make(Graph& graph, bool several_workers) const {
+  return std::make_unique<GraphOptimizer>(graph, options_, rule_, several_workers);
 }
 
 ConfigValue Optimizer::Serialized() const {

@@ -52,7 +52,8 @@ struct COHORT_EXPORT CommonOptions {
 // Its graph must outlive it. Only one thread at a time may use it.
 class COHORT_EXPORT GraphOptimizer {
  public:
-  GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule);
+  // `several_workers`: see Optimizer::Make.
+  GraphOptimizer(Graph& graph, const CommonOptions& options, train::UpdateRulePtr rule, bool several_workers);
   GraphOptimizer(const GraphOptimizer&) = delete;
   GraphOptimizer& operator=(const GraphOptimizer&) = delete;
 
@@ -101,6 +102,7 @@ class COHORT_EXPORT GraphOptimizer {
   std::map<AveragesChange, Node*> changes_;
   size_t collected_ = 0;              // how many saved variables of optimizer_ slots_ is made of
   std::vector<ops::Variable> slots_;  // of whole variables
+  const bool several_workers_;
 };
 
 // The description of an optimizer: an update rule with its options. The functions below make it. Immutable and
@@ -117,8 +119,10 @@ class COHORT_EXPORT Optimizer {
   const std::string& name() const { return options_.name; }
   const CommonOptions& options() const { return options_; }
   // Adds the variables "<name>/iteration" and, if the rate does not follow a schedule, "<name>/learning_rate" in the
-  // current scopes of `graph`. Returns the optimizer of the graph.
-  std::unique_ptr<GraphOptimizer> Make(Graph& graph) const;
+  // current scopes of `graph`. Returns the optimizer of the graph. `several_workers`: whether several steps may run at
+  // the same time with the same variables. Then their updates of a moving average add up, and none replaces another
+  // one.
+  std::unique_ptr<GraphOptimizer> Make(Graph& graph, bool several_workers = false) const;
   // Returns the form in Keras's files; serialization.h does the reverse. The learning rate in it is always the one with
   // which the optimizer was described, even if a program has set another rate in a graph.
   // Throws UnimplementedError for an optimizer or a schedule of the program's own.

@@ -279,7 +279,7 @@ void ModelEngine::SetOptimizer(const Optimizer& optimizer) {
     std::optional<NameScope> replica;
     if (r > 0) replica.emplace(graph_, StrCat("replica_", r));
     const DeviceScope device(graph_, strategy_->DeviceOfCopy(r));
-    optimizers_.push_back(optimizer.Make(graph_));
+    optimizers_.push_back(optimizer.Make(graph_, !strategy_->closure_workers().empty()));
   }
   set_learning_rate_.clear();
   if (is_first && earlier_) {
