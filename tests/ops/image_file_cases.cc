@@ -73,9 +73,8 @@ void AddEncodeCases(std::vector<OpCase>& cases) {
 void AddImageFileCases(std::vector<OpCase>& cases) {
   AddDecodeCases(cases);
   AddEncodeCases(cases);
-  cases.push_back({"ReadFile", "name", {Tensor::Scalar("/etc/passwd")}, Unary([](Output x) {
-                     return ops::ReadFile(x);
-                   })});
+  cases.push_back(
+      {"ReadFile", "name", {Tensor::Scalar("/etc/passwd")}, Unary([](Output x) { return ops::ReadFile(x); })});
 }
 
 }  // namespace cohort::testing
