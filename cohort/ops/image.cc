@@ -51,6 +51,26 @@ void CheckResizeOptions(const ResizeOptions& options) {
   throw InvalidArgumentError("[ops/image] expected at most one of align_corners and half_pixel_centers; got both");
 }
 
+void CheckResizeGradient(const Shape& grads, const Shape& images) {
+  CheckResizedImages(grads);
+  CheckResizedImages(images);
+  const Shape expected{images.dim(0), grads.dim(1), grads.dim(2), images.dim(3)};
+  if (grads == expected) return;
+  throw InvalidArgumentError(StrCat("[ops/image] expected gradients of shape ", expected, "; got ", grads));
+}
+
+Shape ResizedShape(const Shape& images, const Tensor& size) {
+  CheckResizedImages(images);
+  const std::vector<int64_t> known = IntegerValues(size);
+  CheckImageSize(known, "size");
+  return Shape{images.dim(0), known[0], known[1], images.dim(3)};
+}
+
+float ResizeScale(int64_t in, int64_t out, bool align_corners) {
+  const int64_t ends = align_corners && out > 1 ? 1 : 0;
+  return static_cast<float>(in - ends) / static_cast<float>(out - ends);
+}
+
 Output ResizeBilinear(Output images, const IntList& size, const ResizeOptions& options, const NodeName& name) {
   return WithResizeOptions(Op("ResizeBilinear", {images, size.In(images.graph())}, name), options);
 }

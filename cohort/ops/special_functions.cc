@@ -53,7 +53,7 @@ OpDef BinaryOp(const char* name, const char* first, const char* second, const ch
       .Doc(doc);
 }
 
-// 1 where x is not 0, and 0 where it is.
+// Returns 1 for each element of x that is not 0, and 0 for each other element.
 Output IsNotZero(Output x) { return Cast(NotEqual(x, ScalarLike(x, 0)), x.dtype()); }
 
 void Atan2Gradient(GradientContext& c) {

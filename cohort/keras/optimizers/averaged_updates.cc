@@ -22,31 +22,23 @@ Output IsLastOf(const Output& count, int64_t period) {
   return ops::Equal(next, ops::Mul(ops::FloorDiv(next, every), every));
 }
 
-// Adds an assignment that is made only if `condition` is true. `condition` may be on another device.
-Node* AssignIf(const Output& condition, const ops::Variable& variable, const Output& value) {
+// Adds the assignment of `value` to `variable` if `condition` is true. Otherwise `change` is subtracted from the
+// variable, which no other subtraction can overwrite, or nothing is done if `change` is not valid. `condition` may be
+// on another device.
+Node* AssignIf(const Output& condition, const ops::Variable& variable, const Output& value, const Output& change = {}) {
+  std::vector<Output> inputs = {variable.handle(), value};
+  if (change.valid()) inputs.push_back(change);
   const FunctionBody assign = [](Graph& body, const std::vector<Output>& arguments) {
     const ControlDependencies after(body, {ops::AssignVariableOp(arguments[0], arguments[1])});
     return std::vector<Output>{ops::Const(body, true)};
   };
-  const FunctionBody nothing = [](Graph& body, const std::vector<Output>&) {
+  const FunctionBody otherwise = [](Graph& body, const std::vector<Output>& arguments) {
+    std::vector<Node*> updates;
+    if (arguments.size() > 2) updates.push_back(ops::AssignSubVariableOp(arguments[0], arguments[2]));
+    const ControlDependencies after(body, updates);
     return std::vector<Output>{ops::Const(body, false)};
   };
-  return ops::If(condition, {variable.handle(), value}, assign, nothing).at(0).node;
-}
-
-// Adds the assignment of `value` to `variable` if `condition` is true, and otherwise the subtraction of `change` from
-// it, which no other subtraction can overwrite. `condition` may be on another device.
-Node* AssignOrSubtract(const Output& condition, const ops::Variable& variable, const Output& value,
-                       const Output& change) {
-  const FunctionBody assign = [](Graph& body, const std::vector<Output>& arguments) {
-    const ControlDependencies after(body, {ops::AssignVariableOp(arguments[0], arguments[1])});
-    return std::vector<Output>{ops::Const(body, true)};
-  };
-  const FunctionBody subtract = [](Graph& body, const std::vector<Output>& arguments) {
-    const ControlDependencies after(body, {ops::AssignSubVariableOp(arguments[0], arguments[2])});
-    return std::vector<Output>{ops::Const(body, false)};
-  };
-  return ops::If(condition, {variable.handle(), value, change}, assign, subtract).at(0).node;
+  return ops::If(condition, inputs, assign, otherwise).at(0).node;
 }
 
 }  // namespace
@@ -97,7 +89,7 @@ Node* GraphOptimizer::UpdateAverages(Node* update, const std::vector<train::Grad
     if (several_workers_) {
       const Output value = variable.Read();
       const Output change = (1.0 - options_.ema_momentum) * (average.Read() - value);
-      nodes.push_back(AssignOrSubtract(first, average, value, change));
+      nodes.push_back(AssignIf(first, average, value, change));
       continue;
     }
     const Output own = momentum.dtype() == variable.dtype() ? momentum : ops::Cast(momentum, variable.dtype());

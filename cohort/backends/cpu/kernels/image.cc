@@ -15,11 +15,6 @@ namespace {
 
 using cpu::Wide;
 
-void CheckShape(const char* what, const Shape& got, const Shape& expected) {
-  if (got == expected) return;
-  throw InvalidArgumentError(StrCat("[kernels/image] expected ", what, " of shape ", expected, "; got ", got));
-}
-
 // The sizes of the smaller or larger images, and of those that they are made of.
 struct Sizes {
   int64_t batch, channels;
@@ -41,13 +36,8 @@ struct Place {
   float part;  // how far it is from `lower` to `upper`
 };
 
-float ScaleOf(int64_t in, int64_t out, bool align_corners) {
-  if (align_corners && out > 1) return static_cast<float>(in - 1) / static_cast<float>(out - 1);
-  return static_cast<float>(in) / static_cast<float>(out);
-}
-
 std::vector<Place> BilinearPlaces(int64_t in, int64_t out, const ops::ResizeOptions& options) {
-  const float scale = ScaleOf(in, out, options.align_corners);
+  const float scale = ops::ResizeScale(in, out, options.align_corners);
   std::vector<Place> places;
   for (int64_t i = 0; i < out; ++i) {
     const auto number = static_cast<float>(i);
@@ -60,7 +50,7 @@ std::vector<Place> BilinearPlaces(int64_t in, int64_t out, const ops::ResizeOpti
 }
 
 std::vector<int64_t> NearestPlaces(int64_t in, int64_t out, const ops::ResizeOptions& options) {
-  const float scale = ScaleOf(in, out, options.align_corners);
+  const float scale = ops::ResizeScale(in, out, options.align_corners);
   std::vector<int64_t> places;
   for (int64_t i = 0; i < out; ++i) {
     const float at = (static_cast<float>(i) + (options.half_pixel_centers ? 0.5f : 0.0f)) * scale;
@@ -90,14 +80,6 @@ class ResizeBase : public OpKernel {
   explicit ResizeBase(const KernelConstruction& c)
       : dtype_(c.attr<DType>("T")), options_{c.attr<bool>("align_corners"), c.attr<bool>("half_pixel_centers")} {
     ops::CheckResizeOptions(options_);
-  }
-
-  // Returns the shape of images of the size that the tensor `size` says.
-  static Shape Resized(const Shape& images, const Tensor& size) {
-    ops::CheckResizedImages(images);
-    const std::vector<int64_t> known = ops::IntegerValues(size);
-    ops::CheckImageSize(known, "size");
-    return Shape{images.dim(0), known[0], known[1], images.dim(3)};
   }
 
   // Makes the gradient by images, row by row: add(number, sum) adds to the row `sum`, which is zero before, what the
@@ -137,7 +119,7 @@ class ResizeBilinearKernel final : public ResizeBase {
 
   void Compute(KernelContext& ctx) override {
     const Tensor& images = ctx.input(0);
-    Tensor& output = ctx.AllocateOutput(0, Resized(images.shape(), ctx.input(1)));
+    Tensor& output = ctx.AllocateOutput(0, ops::ResizedShape(images.shape(), ctx.input(1)));
     if (output.num_elements() == 0) return;
     const Sizes s(images.shape(), output.shape());
     cpu::ForAllNumbers(dtype(), "ResizeBilinear", [&]<typename T>(T) {
@@ -186,10 +168,7 @@ class ResizeBilinearGradKernel final : public ResizeBase {
   void Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);
     const Shape& images = ctx.input(1).shape();
-    ops::CheckResizedImages(grads.shape());
-    ops::CheckResizedImages(images);
-    CheckShape("gradients", grads.shape(),
-               Shape{images.dim(0), grads.shape().dim(1), grads.shape().dim(2), images.dim(3)});
+    ops::CheckResizeGradient(grads.shape(), images);
     Tensor& output = ctx.AllocateOutput(0, images);
     if (output.num_elements() == 0) return;
     const Sizes s(images, grads.shape());
@@ -234,7 +213,7 @@ class ResizeNearestKernel final : public ResizeBase {
 
   void Compute(KernelContext& ctx) override {
     const Tensor& images = ctx.input(0);
-    Tensor& output = ctx.AllocateOutput(0, Resized(images.shape(), ctx.input(1)));
+    Tensor& output = ctx.AllocateOutput(0, ops::ResizedShape(images.shape(), ctx.input(1)));
     if (output.num_elements() == 0) return;
     const Sizes s(images.shape(), output.shape());
     const auto rows = NearestPlaces(s.in_rows, s.rows, options());
@@ -264,7 +243,7 @@ class ResizeNearestGradKernel final : public ResizeBase {
 
   void Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);
-    Tensor& output = ctx.AllocateOutput(0, Resized(grads.shape(), ctx.input(1)));
+    Tensor& output = ctx.AllocateOutput(0, ops::ResizedShape(grads.shape(), ctx.input(1)));
     if (output.num_elements() == 0) return;
     const Sizes s(output.shape(), grads.shape());
     cpu::ForFloating(dtype(), "ResizeNearestNeighborGrad",

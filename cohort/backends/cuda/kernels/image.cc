@@ -19,14 +19,6 @@ class ResizeBase : public OpKernel {
     ops::CheckResizeOptions(options_);
   }
 
-  // Returns the shape of images of the size that the tensor `size`, in host memory, says.
-  static Shape Resized(const Shape& images, const Tensor& size) {
-    ops::CheckResizedImages(images);
-    const std::vector<int64_t> known = ops::IntegerValues(size);
-    ops::CheckImageSize(known, "size");
-    return Shape{images.dim(0), known[0], known[1], images.dim(3)};
-  }
-
   ResizeSizes SizesOf(const Shape& in, const Shape& out) const {
     ResizeSizes s;
     s.batch = in.dim(0);
@@ -36,8 +28,7 @@ class ResizeBase : public OpKernel {
     for (int axis = 0; axis < 2; ++axis) {
       s.in[axis] = in.dim(axis + 1);
       s.out[axis] = out.dim(axis + 1);
-      const int64_t ends = options_.align_corners && s.out[axis] > 1 ? 1 : 0;
-      s.scale[axis] = static_cast<float>(s.in[axis] - ends) / static_cast<float>(s.out[axis] - ends);
+      s.scale[axis] = ops::ResizeScale(s.in[axis], s.out[axis], options_.align_corners);
     }
     return s;
   }
@@ -57,7 +48,7 @@ class ResizeKernel final : public ResizeBase {
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
     const Tensor& images = ctx.input(0);
-    Tensor& output = ctx.AllocateOutput(0, Resized(images.shape(), ctx.input(1)));
+    Tensor& output = ctx.AllocateOutput(0, ops::ResizedShape(images.shape(), ctx.input(1)));
     if (output.num_elements() == 0) return;
     const ResizeSizes sizes = SizesOf(images.shape(), output.shape());
     if (is_bilinear) {
@@ -78,13 +69,7 @@ class ResizeBilinearGradKernel final : public ResizeBase {
     const CudaCall call(ctx);
     const Tensor& grads = ctx.input(0);
     const Shape& images = ctx.input(1).shape();
-    ops::CheckResizedImages(grads.shape());
-    ops::CheckResizedImages(images);
-    const Shape expected{images.dim(0), grads.shape().dim(1), grads.shape().dim(2), images.dim(3)};
-    if (grads.shape() != expected) {
-      throw InvalidArgumentError(
-          StrCat("[kernels/image] expected gradients of shape ", expected, "; got ", grads.shape()));
-    }
+    ops::CheckResizeGradient(grads.shape(), images);
     Tensor& output = ctx.AllocateOutput(0, images);
     if (output.num_elements() == 0) return;
     LaunchResizeBilinearGradient(call.driver(), call.stream(), type(), SizesOf(images, grads.shape()),
@@ -99,7 +84,7 @@ class ResizeNearestGradKernel final : public ResizeBase {
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
     const Tensor& grads = ctx.input(0);
-    Tensor& output = ctx.AllocateOutput(0, Resized(grads.shape(), ctx.input(1)));
+    Tensor& output = ctx.AllocateOutput(0, ops::ResizedShape(grads.shape(), ctx.input(1)));
     if (output.num_elements() == 0) return;
     LaunchResizeNearestGradient(call.driver(), call.stream(), type(), SizesOf(output.shape(), grads.shape()),
                                 grads.raw_data(), output.raw_data());

@@ -285,7 +285,7 @@ class RandomRotationLayer final : public RandomTransformLayer {
     const Output degrees = DrawnColumn(ctx, images, {factor_.low * 360, factor_.high * 360}, 0);
     const Output angle = ops::Mul(degrees, std::numbers::pi / 180);
     const Output cos = ops::Cos(angle), sin = ops::Sin(angle);
-    // The middle stays where it is.
+    // The middle of the image does not move.
     const Output x = ops::Add(ops::Sub(middle_x, ops::Mul(cos, middle_x)), ops::Mul(sin, middle_y));
     const Output y = ops::Sub(ops::Sub(middle_y, ops::Mul(sin, middle_x)), ops::Mul(cos, middle_y));
     return {cos, ops::Neg(sin), x, sin, cos, y};
