@@ -8,7 +8,7 @@
 //
 // An evaluation reads the averages in place of the variables:
 //
-//   Saver saver(graph, {.names = ema.variables_to_restore()});
+//   Saver saver(graph, {.names = ema.variables_to_restore(graph)});
 #pragma once
 
 #include <map>
@@ -31,15 +31,15 @@ class COHORT_EXPORT ExponentialMovingAverage {
  public:
   // `decay` is d: a number, or a floating scalar of the graph. If `num_updates` (an integer or floating scalar, such as
   // the global step) is given, d is min(decay, (1 + num_updates) / (10 + num_updates)), so that averages move faster at
-  // the begin. `zero_debias` concerns only the averages of ApplyToValues.
+  // the beginning. `zero_debias` concerns only the averages of ApplyToValues.
   explicit ExponentialMovingAverage(Hyperparameter decay, const ops::Variable& num_updates = {},
                                     bool zero_debias = false, std::string name = "ExponentialMovingAverage");
   ExponentialMovingAverage(const ExponentialMovingAverage&) = delete;
   ExponentialMovingAverage& operator=(const ExponentialMovingAverage&) = delete;
 
   const std::string& name() const { return name_; }
-  // Adds the update of the averages of `variables` (empty: of all trainable variables, which `graph` must then have),
-  // and returns the node that has run when all updates are made. The variables are read after the current control
+  // Adds the update of the averages of `variables`, or of all trainable variables of `graph`, and returns the node that
+  // has run when all updates are made. The variables are read after the current control
   // dependencies. Makes the shadows that do not exist yet: a shadow begins with the value of its variable if that has
   // one when the shadow's initializer runs, else with its initial value. A variable with parts() is replaced by its
   // parts, each of which has a shadow of its own. Throws InvalidArgumentError if there is no variable, or for a dtype
