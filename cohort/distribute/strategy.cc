@@ -19,6 +19,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/variable_parts.h"
 
 namespace cohort::distribute {
 namespace {
@@ -181,13 +182,7 @@ std::vector<ops::Variable> Strategy::VariablesOf(Graph& graph, const std::vector
       if (std::find(trainable.begin(), trainable.end(), info->value) != trainable.end()) whole.emplace_back(info);
     }
   }
-  std::vector<ops::Variable> variables;
-  for (const ops::Variable& variable : whole) {
-    const std::vector<ops::Variable> parts = variable.parts();
-    variables.insert(variables.end(), parts.begin(), parts.end());
-    if (parts.empty()) variables.push_back(variable);
-  }
-  return variables;
+  return ops::PartsOf(whole);
 }
 
 PerReplica<std::vector<Output>> Strategy::Run(Graph& graph,

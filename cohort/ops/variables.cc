@@ -15,6 +15,7 @@
 #include "cohort/ops/join.h"
 #include "cohort/ops/partition.h"
 #include "cohort/ops/state.h"
+#include "cohort/ops/variable_parts.h"
 
 namespace cohort::ops {
 namespace {
@@ -117,6 +118,16 @@ Node* RunInitializers(Graph& graph, bool local, const NodeName& name) {
 }
 
 }  // namespace
+
+std::vector<Variable> PartsOf(const std::vector<Variable>& variables) {
+  std::vector<Variable> all;
+  for (const Variable& variable : variables) {
+    const std::vector<Variable> parts = variable.parts();
+    all.insert(all.end(), parts.begin(), parts.end());
+    if (parts.empty()) all.push_back(variable);
+  }
+  return all;
+}
 
 VariableInfo* MakeVariable(Graph& graph, const VariableRequest& request) {
   VariableInfo info;

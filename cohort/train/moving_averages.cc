@@ -12,6 +12,7 @@
 #include "cohort/ops/control_flow.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/state.h"
+#include "cohort/ops/variable_parts.h"
 
 namespace cohort::train {
 namespace {
@@ -64,16 +65,6 @@ std::vector<ops::Variable> TrainableOf(const Graph& graph) {
     if (info->trainable && !info->local) found.emplace_back(info);
   }
   return found;
-}
-
-std::vector<ops::Variable> PartsOf(const std::vector<ops::Variable>& variables) {
-  std::vector<ops::Variable> all;
-  for (const ops::Variable& variable : variables) {
-    const std::vector<ops::Variable> parts = variable.parts();
-    all.insert(all.end(), parts.begin(), parts.end());
-    if (parts.empty()) all.push_back(variable);
-  }
-  return all;
 }
 
 }  // namespace
@@ -134,7 +125,7 @@ void ExponentialMovingAverage::MakeShadow(const Output& value) {
 Node* ExponentialMovingAverage::Apply(Graph& graph) { return Apply(TrainableOf(graph)); }
 
 Node* ExponentialMovingAverage::Apply(const std::vector<ops::Variable>& variables) {
-  const std::vector<ops::Variable> all = PartsOf(variables);
+  const std::vector<ops::Variable> all = ops::PartsOf(variables);
   if (all.empty()) {
     throw InvalidArgumentError(StrCat("[train/moving_averages] expected variables to average; ", name_, " got none"));
   }
@@ -217,7 +208,7 @@ std::map<std::string, ops::Variable> ExponentialMovingAverage::variables_to_rest
     const Graph& graph, const std::vector<ops::Variable>& averaged) const {
   std::map<std::string, ops::Variable> names;
   std::set<const VariableInfo*> listed;
-  for (const ops::Variable& variable : PartsOf(averaged)) {
+  for (const ops::Variable& variable : ops::PartsOf(averaged)) {
     names[average_name(variable)] = variable;
     listed.insert(variable.info());
   }

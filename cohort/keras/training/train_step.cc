@@ -10,6 +10,7 @@
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/initializers.h"
+#include "cohort/ops/variable_parts.h"
 
 namespace cohort::keras {
 namespace {
@@ -107,12 +108,7 @@ std::vector<ops::Variable> StepContext::trainable_variables() const {
 }
 
 std::vector<train::GradientAndVariable> StepContext::Gradients(Output loss) const {
-  std::vector<ops::Variable> variables;  // the parts of a partitioned weight instead of the weight
-  for (const ops::Variable& weight : trainable_variables()) {
-    const std::vector<ops::Variable> parts = weight.parts();
-    variables.insert(variables.end(), parts.begin(), parts.end());
-    if (parts.empty()) variables.push_back(weight);
-  }
+  const std::vector<ops::Variable> variables = ops::PartsOf(trainable_variables());
   std::vector<Output> handles;
   handles.reserve(variables.size());
   for (const ops::Variable& variable : variables) handles.push_back(variable.handle());
