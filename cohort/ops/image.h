@@ -41,7 +41,7 @@ struct COHORT_EXPORT ProjectiveTransformOptions {
 // Returns images of the size `output_shape` (int32, [rows, columns]) and of the dtype of `images`: pixel (x, y), which
 // is column x and row y, is the pixel of the image at the place
 //   ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) with k = c0 x + c1 y + 1.
-// Each row of `transforms`, float32 [batch, 8] or [1, 8], is [a0, a1, a2, b0, b1, b2, c0, c1]. Where k is 0, the pixel
+// Each row of `transforms`, float32 [batch, 8] or [1, 8], is [a0, a1, a2, b0, b1, b2, c0, c1]. If k is 0, the pixel
 // is fill_value (float32, a scalar). The gradient by `images`, if they are floating, is the derivative. (TensorFlow's
 // moves gradients by the inverse transforms, which is only about the same.) There is none by the other inputs.
 COHORT_EXPORT Output ImageProjectiveTransformV3(Output images, Output transforms, const IntList& output_shape,

@@ -99,7 +99,7 @@ TEST_F(ParameterServerFitTest, OneWorkerKeepsTheAveragesOfOneDevice) {
     }
     return all;
   };
-  // The workers subtract from an average, where one device assigns to it. So roundings differ.
+  // The workers subtract from an average, and one device assigns to it. So roundings differ.
   const auto same = ::testing::Pointwise(::testing::FloatNear(1e-6f), train(nullptr, 1));
   EXPECT_THAT(train(Open(1, 1), 1), same);
   EXPECT_THAT(train(Open(1, 1), 3), same);

@@ -21,7 +21,7 @@ void AddSpecialFunctionCases(std::vector<OpCase>& cases) {
     cases.push_back({row.op, "matrix", {x}, Unary(row.fn), {0}});
     cases.push_back({row.op, "scalar", {Ramp({}, row.low, row.high)}, Unary(row.fn), {0}});
     cases.push_back({row.op, "empty", {Ramp({0, 3})}, Unary(row.fn), {0}});
-    cases.push_back({row.op, "beyond", {Ramp({9}, -7, 7)}, Unary(row.fn)});  // NaN where there is no result
+    cases.push_back({row.op, "beyond", {Ramp({9}, -7, 7)}, Unary(row.fn)});  // NaN if there is no result
     for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
       cases.push_back({row.op, std::string(DTypeName(dtype)), {AsType(x, dtype)}, Unary(row.fn)});
     }

@@ -10,7 +10,7 @@
 namespace cohort::images {
 
 // Returns the image as uint8 [rows, columns, channels]. `channels` is 1: grey, 2: grey and opacity, 3: red, green and
-// blue, 4: the same and opacity, or 0: as in the file, where colours of a palette are 3 or 4 channels, and one
+// blue, 4: the same and opacity, or 0: as in the file, in which colours of a palette are 3 or 4 channels, and one
 // transparent colour makes none. Of numbers of 16 bits the upper 8 are read. Opacity that the file does not have is
 // 255. Throws InvalidArgumentError for another number of channels, and for bytes that libpng cannot read, with its
 // message; ResourceExhaustedError for an image of more than 1 GiB.

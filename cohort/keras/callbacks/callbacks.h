@@ -109,7 +109,7 @@ COHORT_EXPORT CallbackPtr TerminateOnNaN();
 // weights must not be changed by other callbacks meanwhile. If Fit or Evaluate throws meanwhile, the averages stay in
 // the model, and the next Fit or TrainOnBatch puts the weights back. Fit and Evaluate throw FailedPreconditionError if
 // the optimizer has use_ema=false, or if it has not been applied before Evaluate. They throw InvalidArgumentError with
-// a ParameterServerStrategy, where a lost connection may repeat the exchange.
+// a ParameterServerStrategy, because a lost connection may repeat the exchange.
 COHORT_EXPORT CallbackPtr SwapEMAWeights(bool swap_on_epoch = false);
 
 struct COHORT_EXPORT TensorBoardOptions {

@@ -81,7 +81,7 @@ struct COHORT_EXPORT SoftmaxOptions {
   int axis = -1;  // axis 0 is the batch; -1 is the last axis
   std::string name;
 };
-// Computes e^x divided by the sum of e^x along the axis. Where the mask of x is false, the result is 0, and the element
+// Computes e^x divided by the sum of e^x along the axis. If the mask of x is false, the result is 0, and the element
 // does not count in the sum. Throws InvalidArgumentError for an input without this axis, and for a mask of another rank
 // than the input's.
 COHORT_EXPORT LayerRef Softmax(const SoftmaxOptions& options = {});
@@ -118,7 +118,7 @@ COHORT_EXPORT LayerRef Dropout(double rate, const DropoutOptions& options = {});
 struct COHORT_EXPORT EmbeddingOptions {
   Initializer embeddings_initializer = "random_uniform";
   Regularizer embeddings_regularizer;
-  bool mask_zero = false;  // true: 0 pads; the result carries a mask, which is false where the input is 0
+  bool mask_zero = false;  // true: 0 pads; the result carries a mask, which is false if the input is 0
   std::string name;
   bool trainable = true;
 };

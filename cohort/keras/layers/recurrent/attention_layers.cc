@@ -38,7 +38,7 @@ Output Future(Graph& graph, const Shape& scores) {
   return ops::Const(graph, values, Shape{rows, columns});
 }
 
-// Returns a bool matrix [t, s] for scores [..., t, s]: true where the query may attend.
+// Returns a bool matrix [t, s] for scores [..., t, s]: true if the query may attend to the step.
 Output Past(Graph& graph, const Shape& scores) {
   const int64_t rows = scores.dim(scores.rank() - 2), columns = scores.dim(scores.rank() - 1);
   std::vector<bool> values;

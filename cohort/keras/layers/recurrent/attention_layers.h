@@ -2,7 +2,7 @@
 //
 // If the value carries a mask [batch, s], no step of the query attends to its masked steps. The result carries the mask
 // of the query. What the masked steps of the query become depends on the layer:
-// - In MultiHeadAttention a masked step of the query attends to no step. Where a step may attend to none, the result is
+// - In MultiHeadAttention a masked step of the query attends to no step. If a step may attend to none, the result is
 //   that of the mean of all values, or, with dropout > 0, that of zeros. The mask of the key is used as that of the
 //   value.
 // - In Attention and AdditiveAttention it becomes zeros. The mask of the key is not used.

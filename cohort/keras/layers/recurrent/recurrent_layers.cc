@@ -209,7 +209,7 @@ class CellLayer : public Layer {
     return masks;
   }
 
-  // Sets the states back to those before the step, where the step does not count.
+  // Sets the states back to those before the step for the examples whose step does not count.
   static void Keep(Output counts, const std::vector<Output>& before, std::vector<Output>& states) {
     for (size_t i = 0; i < states.size(); ++i) states[i] = ops::SelectV2(counts, states[i], before[i]);
   }

@@ -142,7 +142,7 @@ struct COHORT_EXPORT TimeDistributedOptions {
 // examples as one batch [batch * steps, ...]. So a BatchNormalization in it normalizes over all steps, and moves its
 // statistics once, while Keras calls it for one step after the other. A mask [batch, steps, ...] of x becomes a mask
 // [batch * steps, ...] of its input, and the result carries the mask of x. If `layer` makes one value of a step whose
-// parts have a mask, the result carries a mask [batch, steps], which is true where one part counts. If `layer` is a
+// parts have a mask, the result carries a mask [batch, steps], which is true if one part counts. If `layer` is a
 // model, or was looked up in one, a new model begins with copies of its weights. Throws InvalidArgumentError if `layer`
 // has an input_shape, because that of this layer has the steps, too.
 COHORT_EXPORT LayerRef TimeDistributed(const LayerRef& layer, const TimeDistributedOptions& options = {});
