@@ -42,6 +42,7 @@ find "$pack/lib" -type f -exec chmod u+w {} + -exec strip --strip-unneeded {} +
 for name in "$@"; do ln -s "$PROGRAM" "$pack/bin/$name"; done
 
 cp "$ROOT/tests/gpu/run.sh" "$pack/test.sh"
+cp "$ROOT/tests/gpu/gpu_tests.txt" "$pack/"
 cp "$ROOT"/bench/gpu/*.py "$ROOT/bench/gpu/run.sh" "$ROOT/bench/gpu/README.md" "$pack/bench/"
 cp "$ROOT/LICENSE" "$pack/"
 

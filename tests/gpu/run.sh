@@ -27,7 +27,8 @@ done
 SUITES=(cuda_op_cases_test cuda_kernels_test cuda_test cuda_recording_test cuda_session_test runtime_test distribute_test keras_test
   collective_test server_test backends_test gpu_worker_test gpu_programs_test cuda_faults_test)
 # The part of each suite that is about GPUs. Those of the backend, and those of gpu_*, are all about them.
-filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '*/GPU:*/GPU/*:*_GPU:*_GPU_*:*Gpu*:SharedDevices.*:RecordedFit*:Policies/CommonChains*'; }
+GPU_TESTS="$(grep -v '^#' "$HERE/gpu_tests.txt" | paste -s -d :)"
+filter_of() { [[ $1 == cuda_* || $1 == gpu_* ]] && printf '*' || printf '%s' "$GPU_TESTS"; }
 
 names_of() { # names_of SUITE FILTER: prints the sorted full names of the tests
   "$BIN/$1" --gtest_list_tests "--gtest_filter=$2" 2>/dev/null | awk '/^  / { print suite $1; next } { suite = $1 }' | sort

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <random>
 #include <thread>
@@ -48,10 +47,11 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-sockaddr_un AddressOf(const std::string& path) {
+// An address in no folder: it ends with the process that listens, however that ends.
+sockaddr_un AddressOf(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 2);
   return address;
 }
 
@@ -106,7 +106,7 @@ void RunRounds(const std::map<int, int>& sockets) {
 }
 
 // The hub of one identifier. Accepts all members, tells them so, and runs their collectives.
-void RunHub(int listener, const std::string& path) {
+void RunHub(int listener) {
   std::map<int, int> sockets;
   int size = kMostMembers;
   while (static_cast<int>(sockets.size()) < size) {
@@ -117,7 +117,6 @@ void RunHub(int listener, const std::string& path) {
     sockets[hello.rank] = socket;
   }
   close(listener);
-  unlink(path.c_str());
   const char connected = 1;
   for (const auto& [rank, socket] : sockets) (void)SendAll(socket, &connected, 1);
   RunRounds(sockets);
@@ -211,21 +210,20 @@ int ProcessNccl::Version() {
 
 std::string ProcessNccl::UniqueId() {
   std::random_device random;
-  std::string path;
+  std::string name;
   {
     MutexLock lock(mu_);
-    path = (std::filesystem::temp_directory_path() / StrCat("cohort-fake-nccl-", getpid(), "-", ++ids_, "-", random()))
-               .string();
+    name = StrCat("cohort-fake-nccl-", getpid(), "-", ++ids_, "-", random());
   }
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_un address = AddressOf(path);
+  const sockaddr_un address = AddressOf(name);
   if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(listener, kMostMembers) != 0) {
-    throw InternalError(StrCat("[fake nccl] cannot listen on ", path, ": ", std::strerror(errno)));
+    throw InternalError(StrCat("[fake nccl] cannot listen on ", name, ": ", std::strerror(errno)));
   }
-  std::thread(RunHub, listener, path).detach();  // ends when the members are gone, or with the process
-  path.resize(kIdBytes, '\0');
-  return path;
+  std::thread(RunHub, listener).detach();  // ends when the members are gone, or with the process
+  name.resize(kIdBytes, '\0');
+  return name;
 }
 
 NcclResult ProcessNccl::Init(int, const std::string& id, int rank, int size, NcclComm* comm) {
