@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr std::chrono::seconds kBetweenWarnings{10};
 
 // How many calls of OnDone that start a closure this thread is in, and the most that it may be in.
 thread_local int ends_open = 0;
@@ -176,10 +177,11 @@ void ClosureWorker::SayDevices() {
 void ClosureWorker::OnDone(Session* session, const ClosurePtr& closure, const Status& status, RunResults results) {
   const bool of_close = status.code() == Code::kCancelled || status.code() == Code::kFailedPrecondition;
   if (!status.ok() && (IsLoss(status) || (closing_ && of_close))) {
-    for (const auto& source : closure->function->of(worker_).sources) shared_.lost_elements += source->elements();
+    shared_.lost_elements += closure->function->of(worker_).elements;
     return GiveBack(closure, status);
   }
   worked_ = true;
+  if (status.ok() && says_end_.exchange(false)) LogInfo("coordinator", device_, " works again");
   // A step may end while it is started, so that this call is inside of another one.
   const ClosureFunction* ready = ends_open < kMostEndsOpen ? ready_function_.load() : nullptr;
   const ClosurePtr next =
@@ -217,11 +219,7 @@ bool ClosureWorker::Recover() {
     failing_since_.reset();
     backoff_ = kFirstPause;
   }
-  if (!failing_since_) {
-    failing_since_ = Clock::now();
-    LogWarning("coordinator", device_,
-               " gets no closures until it can be reached again; its closures run elsewhere: ", why.message());
-  }
+  Tell(why);
   closing_ = true;
   session_.reset();  // gives back what is still in flight
   closing_ = false;
@@ -245,9 +243,28 @@ bool ClosureWorker::Recover() {
   repaired_at_ = Clock::now();
   if (counted_out_) ++shared_.workers_that_answer;
   counted_out_ = false;
-  LogInfo("coordinator", device_, " gets closures again");
   shared_.queue.Repaired(me);
   return true;
+}
+
+void ClosureWorker::Tell(const Status& why) {
+  const auto now = Clock::now();
+  if (!failing_since_) {
+    failing_since_ = now;
+  } else if (now < tell_again_) {
+    return;
+  }
+  tell_again_ = now + kBetweenWarnings;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - *failing_since_).count();
+  const std::string since = seconds > 0 ? StrCat(" (for ", seconds, " s now)") : "";
+  if (NamesThisWorker(why)) {
+    LogWarning("coordinator", device_, " gets no closures until it can be reached again", since,
+               "; its closures run elsewhere: ", why.message());
+  } else {
+    LogWarning("coordinator", "closures on ", device_, " wait for another task", since,
+               ", and run again then: ", why.message());
+  }
+  says_end_ = true;
 }
 
 void ClosureWorker::CheckLimits(const Status& why) {

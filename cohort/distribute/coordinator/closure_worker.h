@@ -83,6 +83,8 @@ class ClosureWorker {
   void GiveBack(const ClosurePtr& closure, const Status& why);
   // Closes the session, and waits until the worker answers again. Returns false if the queue has stopped.
   bool Recover();
+  // Logs that closures do not end on this worker, at first and from time to time.
+  void Tell(const Status& why);
   // Ends the coordinator if a task has been missing for too long.
   void CheckLimits(const Status& why);
   // Returns whether `status` says that this worker is lost, or does not say which task is lost.
@@ -102,11 +104,13 @@ class ClosureWorker {
   bool look_at_servers_ = false;    // the session may have connected to further tasks
   ClosureFunctionPtr keeps_ready_;  // owns ready_function_, so that no other function gets its address
   std::optional<Clock::time_point> failing_since_;
+  Clock::time_point tell_again_;                  // if it fails still
   std::optional<Clock::time_point> repaired_at_;  // until the next closure starts
   std::chrono::milliseconds backoff_;
   bool counted_out_ = false;
   std::atomic<const ClosureFunction*> ready_function_{nullptr};  // the one that was prepared last in this session
   std::atomic<bool> worked_{false};                              // a closure has ended since the session was opened
+  std::atomic<bool> says_end_{false};                            // the log has said that closures do not end here
   std::atomic<bool> closing_{false};                             // the session is being closed
   std::thread thread_;
 };

@@ -88,7 +88,8 @@ class BackupAndRestoreCallback final : public Callback {
     for (const std::string& path : {addresses, previous_, path_, fresh_}) RemoveFile(path);
   }
   std::optional<std::string> needs_batches() const override {
-    return options_.save_every_batches > 0 ? std::optional<std::string>("BackupAndRestore") : std::nullopt;
+    return options_.save_every_batches > 0 ? std::optional<std::string>("BackupAndRestore with save_every_batches")
+                                           : std::nullopt;
   }
   // A backup has what the other callbacks remember of the batch or epoch that has just ended.
   bool comes_last() const override { return true; }
