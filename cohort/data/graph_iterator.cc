@@ -99,6 +99,11 @@ std::vector<Output> GraphIterator::GetNext(const NodeName& name) const {
   return OutputsOf(WithSpec(ops::Op("IteratorGetNext", {handle_}), spec_).Name(name).Finish());
 }
 
+std::vector<Output> GraphIterator::GetAt(Output index, const NodeName& name) const {
+  const ColocateWith beside(handle_.graph(), *handle_.node);
+  return OutputsOf(WithSpec(ops::Op("_IteratorGetAt", {handle_, index}), spec_).Name(name).Finish());
+}
+
 GraphOptional GraphIterator::GetNextAsOptional(const NodeName& name) const {
   const ColocateWith beside(handle_.graph(), *handle_.node);
   return {WithSpec(ops::Op("IteratorGetNextAsOptional", {handle_}), spec_).Name(name).Finish1(), spec_};

@@ -102,6 +102,11 @@ class COHORT_EXPORT GraphIterator {
   // While the node waits for an element, it holds no thread of its device. If the step is cancelled or the session is
   // closed meanwhile, the step ends with that error, and the element goes to the next step that asks.
   std::vector<Output> GetNext(const NodeName& name = "IteratorGetNext") const;
+  // As GetNext, but takes the element with the number `index`, a scalar int64 from 0, of the dataset. The iterator
+  // passes over the elements before it, and begins again at the start if it is beyond it. So of iterators of one
+  // dataset on several tasks, each can take its own elements, and an element can be taken again. An element whose stage
+  // throws counts as one. Mix it with GetNext only if the next element of that does not matter.
+  std::vector<Output> GetAt(Output index, const NodeName& name = "IteratorGetAt") const;
   // As GetNext, but the end is not an error: the optional then has no value.
   GraphOptional GetNextAsOptional(const NodeName& name = "IteratorGetNextAsOptional") const;
 

@@ -222,6 +222,32 @@ TEST_F(GraphIteratorTest, AStageThatFailsIsNamedAndTheNextStepGoesOn) {
   EXPECT_EQ(session.Run(next).scalar<int32_t>(), 5);
 }
 
+TEST_F(GraphIteratorTest, GivesTheElementOfANumber) {
+  const Dataset dataset = Dataset::FromTensorSlices({Tensor::Vector<int32_t>({1, 2, 0, 5, 10})})
+                              .Map([](Graph& g, const std::vector<Output>& in) {
+                                return std::vector<Output>{ops::FloorDiv(ops::Const(g, 10), in[0])};
+                              })
+                              .Prefetch(2);
+  const GraphIterator iterator = MakeGraphIterator(graph_, dataset);
+  const Output index = ops::Placeholder(graph_, DType::kInt64, Shape(), "index");
+  const Output at = iterator.GetAt(index)[0];
+  Session session(graph_);
+  session.Run(iterator.initializer());
+  const auto element = [&](int64_t number) {
+    return session.Run(FeedList{{index, Tensor::Scalar(number)}}, {at})[0].scalar<int32_t>();
+  };
+  EXPECT_EQ(element(1), 5);
+  EXPECT_EQ(element(0), 10);  // it was passed over a moment ago
+  EXPECT_EQ(element(0), 10);  // the iterator begins again
+  EXPECT_EQ(element(3), 2);   // past the element that fails, which counts
+  EXPECT_THAT(ErrorOf([&] { element(2); }), HasSubstr("from stage Map(map_fn)"));
+  EXPECT_EQ(element(4), 1);
+  EXPECT_THAT(ErrorOf([&] { element(5); }), AllOf(StartsWith("OutOfRange"), HasSubstr("End of sequence")));
+  EXPECT_THAT(ErrorOf([&] { element(9); }), StartsWith("OutOfRange"));
+  EXPECT_THAT(ErrorOf([&] { element(-1); }), AllOf(StartsWith("InvalidArgument"), HasSubstr("got -1")));
+  EXPECT_EQ(element(4), 1);
+}
+
 // A request that is cancelled either has its element already, or leaves it to the next request.
 TEST_F(GraphIteratorTest, ARequestThatIsCancelledLosesNoElement) {
   const Dataset dataset = EveryOneOf(20'000);

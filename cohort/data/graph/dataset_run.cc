@@ -3,6 +3,7 @@
 // answered. The flag Request::answered says which side answers it: the thread, or the cancellation of its step.
 #include "cohort/data/graph/dataset_run.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <optional>
@@ -19,9 +20,15 @@ namespace {
 
 enum class RequestKind { kOpen, kNext, kSave, kRestore };
 
+constexpr int64_t kNextOne = -1;
+// Elements that were passed over are kept up to so many bytes together, but one is kept of any size. Two steps that run
+// at the same time may ask for their elements in either order.
+constexpr size_t kMostPassedBytes = size_t{16} << 20;
+
 struct Request {
   RequestKind kind = RequestKind::kNext;
-  std::string position;  // kRestore
+  int64_t index = kNextOne;  // kNext: the number of the element
+  std::string position;      // kRestore
   DatasetRun::Done done;
   CancellationManager* cancellation = nullptr;
   CancellationManager::Token token = CancellationManager::kAlreadyCancelled;
@@ -65,6 +72,15 @@ class DatasetRun::State : public std::enable_shared_from_this<State> {
   void Open();  // makes the iterator; sets opened_
   void GoToFirstPosition();
   RunAnswer NextElement();
+  RunAnswer ElementAt(const Request& request);
+  RunAnswer TakeElement();
+  // Keeps an element that was passed over.
+  void KeepPassed(int64_t index, RunAnswer answer);
+  void BeginAgain();
+  bool IsAnswered(const Request& request) const COHORT_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    return request.answered;
+  }
   std::string Position();
   void GoTo(const std::string& position);
   Iterator& iterator();
@@ -75,9 +91,18 @@ class DatasetRun::State : public std::enable_shared_from_this<State> {
   const FileCheck check_;
   const std::string first_position_;
   const ElementSpec spec_;
+  std::optional<Dataset> dataset_;
   std::unique_ptr<Iterator> iterator_;
-  Status opened_;                  // the outcome of Open
-  std::optional<RunAnswer> kept_;  // of a Next that was cancelled while it was served
+  Status opened_;                    // the outcome of Open
+  std::optional<RunAnswer> kept_;    // of a Next that was cancelled while it was served
+  std::optional<int64_t> next_ = 0;  // the number of the iterator's next element, if it is known
+  struct Passed {
+    int64_t index;
+    RunAnswer answer;
+    size_t bytes;
+  };
+  std::deque<Passed> passed_;  // the latest is the last
+  size_t passed_bytes_ = 0;
 
   const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   mutable Mutex mu_;
@@ -176,7 +201,12 @@ void DatasetRun::State::Loop() {
     }
     if (cancelled) {
       const bool at_end = answer.status.ok() && !answer.has_element;  // and stays there
-      if (request->kind == RequestKind::kNext && !at_end) kept_ = std::move(answer);
+      if (request->kind != RequestKind::kNext || at_end) continue;
+      if (request->index == kNextOne) {
+        kept_ = std::move(answer);
+      } else if (answer.has_element) {
+        KeepPassed(request->index, std::move(answer));
+      }
       continue;
     }
     if (request->cancellation != nullptr) request->cancellation->Deregister(request->token);
@@ -193,7 +223,7 @@ RunAnswer DatasetRun::State::Serve(const Request& request) {
   try {
     switch (request.kind) {
       case RequestKind::kOpen: opened_.ThrowIfError(); break;
-      case RequestKind::kNext: return NextElement();
+      case RequestKind::kNext: return request.index == kNextOne ? NextElement() : ElementAt(request);
       case RequestKind::kSave: answer.position = Position(); break;
       case RequestKind::kRestore: GoTo(request.position); break;
     }
@@ -211,6 +241,7 @@ void DatasetRun::State::Open() {
                                         " for the iterator '", name_, "'; got ", ToString(dataset.element_spec()),
                                         " from ", dataset.ToString()));
     }
+    dataset_ = dataset;
     iterator_ = dataset.MakeIterator({0, stop_});
     if (!first_position_.empty()) GoToFirstPosition();
   } catch (...) {
@@ -240,10 +271,62 @@ Iterator& DatasetRun::State::iterator() {
 
 RunAnswer DatasetRun::State::NextElement() {
   if (kept_) return *std::exchange(kept_, std::nullopt);
+  return TakeElement();
+}
+
+RunAnswer DatasetRun::State::TakeElement() {
+  Iterator& from = iterator();
   RunAnswer answer;
-  answer.has_element = iterator().Next(&answer.element);
-  if (answer.has_element) CheckElement(answer.element, spec_);
+  try {
+    answer.has_element = from.Next(&answer.element);
+    if (answer.has_element) CheckElement(answer.element, spec_);
+  } catch (...) {
+    answer.status = Status::FromCurrentException();
+  }
+  if (next_ && (answer.has_element || !answer.status.ok())) ++*next_;
   return answer;
+}
+
+RunAnswer DatasetRun::State::ElementAt(const Request& request) {
+  const int64_t index = request.index;
+  const auto found =
+      std::find_if(passed_.begin(), passed_.end(), [&](const Passed& one) { return one.index == index; });
+  if (found != passed_.end()) {
+    RunAnswer answer = std::move(found->answer);
+    passed_bytes_ -= found->bytes;
+    passed_.erase(found);
+    return answer;
+  }
+  if (!next_ || index < *next_) BeginAgain();
+  while (*next_ < index) {
+    if (IsAnswered(request)) return {};  // its step was cancelled
+    const int64_t passed = *next_;
+    RunAnswer answer = TakeElement();
+    if (answer.status.ok() && !answer.has_element) return answer;  // the end
+    // An error is that of the step that asks for this element.
+    if (answer.has_element) KeepPassed(passed, std::move(answer));
+  }
+  return TakeElement();
+}
+
+void DatasetRun::State::KeepPassed(int64_t index, RunAnswer answer) {
+  size_t bytes = 0;
+  for (const Tensor& component : answer.element) bytes += component.bytes();
+  passed_.push_back({index, std::move(answer), bytes});
+  passed_bytes_ += bytes;
+  while (passed_bytes_ > kMostPassedBytes && passed_.size() > 1) {
+    passed_bytes_ -= passed_.front().bytes;
+    passed_.pop_front();
+  }
+}
+
+void DatasetRun::State::BeginAgain() {
+  (void)iterator();  // throws if the dataset could not be opened
+  iterator_ = dataset_->MakeIterator({0, stop_});
+  kept_.reset();
+  passed_.clear();
+  passed_bytes_ = 0;
+  next_ = 0;
 }
 
 std::string DatasetRun::State::Position() {
@@ -266,6 +349,7 @@ void DatasetRun::State::GoTo(const std::string& position) {
   in.ExpectEnd();
   iterator().Restore(of_iterator);
   kept_ = std::move(kept);
+  next_.reset();
 }
 
 namespace {
@@ -302,6 +386,12 @@ void DatasetRun::WaitUntilOpen(CancellationManager* cancellation, Done done) {
 
 void DatasetRun::Next(CancellationManager* cancellation, Done done) {
   state_->Ask(MakeRequest(RequestKind::kNext, cancellation, std::move(done)));
+}
+
+void DatasetRun::At(int64_t index, CancellationManager* cancellation, Done done) {
+  RequestPtr request = MakeRequest(RequestKind::kNext, cancellation, std::move(done));
+  request->index = index;
+  state_->Ask(std::move(request));
 }
 
 void DatasetRun::Save(CancellationManager* cancellation, Done done) {

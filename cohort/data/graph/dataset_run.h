@@ -1,6 +1,7 @@
 // DatasetRun: one pass of a graph's iterator over its dataset, on a thread of its own.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,9 +28,10 @@ struct RunAnswer {
 //
 // Each request is answered exactly once: on the run's thread when it was served, or with the cancellation's error on
 // the thread that cancels its step. If a request is cancelled while it is served, the element that it would have got
-// goes to the next request. The destructor cancels the requests that wait and stops the iterator. It waits until the
-// thread has ended: at most as long as one call of a function or one read of a file takes. If the destructor runs on
-// the run's own thread, because an answer has released the last owner, it does not wait.
+// goes to the next request that asks for the next element, or for this one. The destructor cancels the requests that
+// wait and stops the iterator. It waits until the thread has ended: at most as long as one call of a function or one
+// read of a file takes. If the destructor runs on the run's own thread, because an answer has released the last owner,
+// it does not wait.
 class DatasetRun {
  public:
   using Done = std::function<void(RunAnswer)>;
@@ -46,6 +48,10 @@ class DatasetRun {
   // `position`. `cancellation` is that of the step that asks; it may be null.
   void WaitUntilOpen(CancellationManager* cancellation, Done done);
   void Next(CancellationManager* cancellation, Done done);
+  // Asks for the element with this number, from 0: the run passes over those before it. If it has passed over this one
+  // already, and does not keep it, it begins again at the start of the dataset. An element whose stage throws counts as
+  // one. A run that has gone to a position does not know the number of its next element, so it begins again, too.
+  void At(int64_t index, CancellationManager* cancellation, Done done);
   void Save(CancellationManager* cancellation, Done done);
   void Restore(std::string position, CancellationManager* cancellation, Done done);
 

@@ -138,7 +138,7 @@ class RestartKernel final : public AsyncOpKernel {
   }
 };
 
-// IteratorGetNext and IteratorGetNextAsOptional.
+// IteratorGetNext, IteratorGetNextAsOptional and _IteratorGetAt, which has an index.
 class GetNextKernel : public AsyncOpKernel {
  public:
   explicit GetNextKernel(const KernelConstruction& c) : spec_(SpecOfKernel(c)) {}
@@ -148,12 +148,19 @@ class GetNextKernel : public AsyncOpKernel {
       throw InvalidArgumentError(StrCat("[iterator] expected elements ", data::ToString(spec_), "; those of iterator '",
                                         iterator.name(), "' are ", data::ToString(iterator.spec())));
     }
-    iterator.GetNext(ctx.step().cancellation, [this, &ctx, done = std::move(done)](RunAnswer answer) {
+    const auto answer_with = [this, &ctx, done = std::move(done)](RunAnswer answer) {
       if (answer.status.ok()) answer.status = CheckedAnswer(answer);
       const Status status = answer.status;
       if (status.ok()) Set(ctx, std::move(answer));
       done(status);
-    });
+    };
+    if (ctx.num_inputs() == 1) return iterator.GetNext(ctx.step().cancellation, answer_with);
+    const int64_t index = ctx.input(1).scalar<int64_t>();
+    if (index < 0) {
+      throw InvalidArgumentError(StrCat("[iterator] expected the number of an element of iterator '", iterator.name(),
+                                        "', from 0; got ", index));
+    }
+    iterator.GetAt(index, ctx.step().cancellation, answer_with);
   }
 
  protected:
@@ -255,6 +262,7 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   registry.RegisterHost<MakeIteratorKernel>("MakeIterator");
   registry.RegisterHost<ComponentsKernel>("IteratorGetNext");
   registry.RegisterHost<AsOptionalKernel>("IteratorGetNextAsOptional");
+  registry.RegisterHost<ComponentsKernel>("_IteratorGetAt");
   registry.RegisterHost<RestartKernel>("_IteratorRestart");
   registry.RegisterHost<SaveKernel>("_IteratorSave");
   registry.RegisterHost<RestoreKernel>("_IteratorRestore");

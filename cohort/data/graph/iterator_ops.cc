@@ -95,6 +95,19 @@ void RegisterOptionals(OpRegistry& registry) {
 }
 
 void RegisterPositions(OpRegistry& registry) {
+  registry.Register(WithSpec(OpDef("_IteratorGetAt")
+                                 .Input("iterator: resource")
+                                 .HostInput("index: int64")
+                                 .HostOutput("components: output_types"))
+                        .ShapeRule([](ShapeContext& c) {
+                          c.WithRank(1, 0);
+                          return ComponentShapes(c);
+                        })
+                        .NotDifferentiable(kElementsWhy)
+                        .Stateful()
+                        .Doc("The components of the element with this number, from 0. The iterator passes over those "
+                             "before it, and begins again if it is beyond it. The step fails with OutOfRange at the "
+                             "end."));
   registry.Register(OpDef("_IteratorRestart")
                         .Input("iterator: resource")
                         .ShapeRule([](ShapeContext&) { return std::vector<Shape>(); })

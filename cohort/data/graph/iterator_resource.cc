@@ -49,6 +49,10 @@ void IteratorResource::GetNext(CancellationManager* cancellation, const Done& do
   if (const std::shared_ptr<DatasetRun> run = Run(done)) run->Next(cancellation, done);
 }
 
+void IteratorResource::GetAt(int64_t index, CancellationManager* cancellation, const Done& done) {
+  if (const std::shared_ptr<DatasetRun> run = Run(done)) run->At(index, cancellation, done);
+}
+
 void IteratorResource::Save(CancellationManager* cancellation, const Done& done) {
   if (const std::shared_ptr<DatasetRun> run = Run(done)) run->Save(cancellation, done);
 }

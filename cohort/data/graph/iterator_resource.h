@@ -38,10 +38,12 @@ class IteratorResource final : public Resource {
   // `check` is that of Deserialize.
   void Initialize(SerializedDataset dataset, FileCheck check, CancellationManager* cancellation, Done done)
       COHORT_EXCLUDES(mu_);
-  // The next three fail with FailedPreconditionError if Initialize was never called.
+  // The next four fail with FailedPreconditionError if Initialize was never called.
   // As Initialize with the dataset and the check of the last call of Initialize.
   void Restart(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void GetNext(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
+  // Gives the element with this number, from 0 (DatasetRun::At).
+  void GetAt(int64_t index, CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void Save(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   // Goes to a position that Save has returned. Also keeps the position for Initialize until the next GetNext: a session
   // that recovers restores first and runs the local initializers after that. Fails with InvalidArgumentError if the

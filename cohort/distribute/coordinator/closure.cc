@@ -12,15 +12,27 @@ Output ClosureContext::Argument(DType dtype, const Shape& shape) {
   return arguments_.back();
 }
 
-std::vector<Output> ClosureContext::Get(const PerWorkerValue& value) {
+const std::shared_ptr<PerWorkerSource>& ClosureContext::AddSource(const PerWorkerValue& value) {
   if (!value.valid()) {
     throw InvalidArgumentError(
         "[coordinator] expected a PerWorkerValue; got an empty one: make it with CreatePerWorkerValue or "
         "CreatePerWorkerDataset");
   }
   sources_.push_back(value.source());
-  return value.source()->Get(worker_);
+  return value.source();
 }
+
+std::vector<Output> ClosureContext::Get(const PerWorkerValue& value) {
+  const std::shared_ptr<PerWorkerSource>& source = AddSource(value);
+  elements_ += source->elements();
+  return source->Get(worker_);
+}
+
+std::vector<Output> ClosureContext::GetAt(const PerWorkerValue& value, Output index) {
+  return AddSource(value)->GetAt(worker_, index);
+}
+
+void ClosureContext::CountAgain(const PerWorkerValue& value) { elements_ += value.source()->elements(); }
 
 void ClosureFunction::CheckArguments(const std::vector<Tensor>& arguments) const {
   const std::vector<Output>& wanted = workers_[0].arguments;

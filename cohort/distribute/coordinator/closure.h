@@ -54,19 +54,28 @@ class COHORT_EXPORT ClosureContext {
   // Returns this worker's value. For a dataset, these are the components of its next element; all of them are of one
   // element, and each further call takes a further element. A closure ends with OutOfRangeError at the end of the data.
   std::vector<Output> Get(const PerWorkerValue& value);
+  // Returns the components of the element with the number `index` (a scalar int64, from 0) of this worker's dataset
+  // (GraphIterator::GetAt). If all workers have one dataset, and each closure its own numbers, each element is in one
+  // closure, also if a worker is lost. Throws InvalidArgumentError if the value is no dataset.
+  std::vector<Output> GetAt(const PerWorkerValue& value, Output index);
   // Says that the function takes as many further elements of `value` as one Get, by nodes that it has added itself.
   // They count if they are lost (ClusterCoordinator::lost_elements).
-  void CountAgain(const PerWorkerValue& value) { sources_.push_back(value.source()); }
+  void CountAgain(const PerWorkerValue& value);
 
   const std::vector<Output>& arguments() const { return arguments_; }
   const std::vector<std::shared_ptr<PerWorkerSource>>& sources() const { return sources_; }
+  // Returns how many elements of data a call of the function takes for good.
+  int elements() const { return elements_; }
 
  private:
+  const std::shared_ptr<PerWorkerSource>& AddSource(const PerWorkerValue& value);
+
   Graph& graph_;
   const int worker_;
   const std::string device_;
   std::vector<Output> arguments_;
   std::vector<std::shared_ptr<PerWorkerSource>> sources_;
+  int elements_ = 0;
 };
 
 // Adds the nodes of a function for one worker. The coordinator calls it once for each worker, in a device scope of the
@@ -82,6 +91,7 @@ class COHORT_EXPORT ClosureFunction {
   struct OfWorker {
     std::vector<Output> arguments;
     std::vector<std::shared_ptr<PerWorkerSource>> sources;
+    int elements = 0;  // of data, which are lost if the call does not end
     std::vector<Output> fetches;
     std::vector<Node*> targets;
   };

@@ -169,7 +169,8 @@ ClosureFunctionPtr ClusterCoordinator::MakeFunction(const ClosureBody& body, con
     ClosureNodes nodes = body(context);
     CheckNodes(name, graph_, nodes_before);
     CheckVariables(name, graph_, nodes);
-    made.push_back({context.arguments(), context.sources(), std::move(nodes.fetches), std::move(nodes.targets)});
+    made.push_back({context.arguments(), context.sources(), context.elements(), std::move(nodes.fetches),
+                    std::move(nodes.targets)});
     CheckAlike(name, made.front(), made.back(), static_cast<size_t>(w));
   }
   return std::make_shared<const ClosureFunction>(name, std::move(made));

@@ -46,6 +46,9 @@ class IteratorsOfWorkers final : public PerWorkerSource {
     return {own.feeds, {own.node}};
   }
   std::vector<Output> Get(int worker) const override { return iterators_[static_cast<size_t>(worker)].GetNext(); }
+  std::vector<Output> GetAt(int worker, Output index) const override {
+    return iterators_[static_cast<size_t>(worker)].GetAt(index);
+  }
   int elements() const override { return 1; }
   void SetDatasets(const std::vector<data::Dataset>& datasets) override {
     CheckAlike(datasets);
@@ -100,12 +103,13 @@ class IteratorsOfWorkers final : public PerWorkerSource {
 
 [[noreturn]] void FailOfNoIterator() {
   throw InvalidArgumentError(
-      "[coordinator] expected a value of CreatePerWorkerDataset or CreatePerWorkerIterator to give it a dataset; got "
-      "one of CreatePerWorkerValue");
+      "[coordinator] expected a value of CreatePerWorkerDataset or CreatePerWorkerIterator; got one of "
+      "CreatePerWorkerValue, which has no data");
 }
 
 }  // namespace
 
+std::vector<Output> PerWorkerSource::GetAt(int /*worker*/, Output /*index*/) const { FailOfNoIterator(); }
 void PerWorkerSource::SetDatasets(const std::vector<data::Dataset>& /*datasets*/) { FailOfNoIterator(); }
 void PerWorkerSource::Restart() { FailOfNoIterator(); }
 

@@ -32,6 +32,8 @@ class PerWorkerSource {
   virtual WorkerInitialization Initialization(int worker, int64_t has) const = 0;
   // Returns the value for a closure on the worker. May add nodes.
   virtual std::vector<Output> Get(int worker) const = 0;
+  // Returns the element with this number of the worker's data. Throws InvalidArgumentError if the value is no iterator.
+  virtual std::vector<Output> GetAt(int worker, Output index) const;
   // Returns the number of elements of data that a closure takes by one Get.
   virtual int elements() const = 0;
   // Make the workers begin with other datasets, or at the start of the same ones. Throw InvalidArgumentError if the

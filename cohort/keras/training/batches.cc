@@ -197,8 +197,11 @@ data::Dataset Batches::Prepared(const ModelData& data, const BatchOptions& optio
 }
 
 data::Dataset Batches::DatasetOfWorker(int worker) {
-  const uint64_t shift = static_cast<uint64_t>(worker) * kBetweenWorkers +
-                         static_cast<uint64_t>(std::max<int64_t>(0, next_pass_ - 1)) * kBetweenPasses;
+  uint64_t shift = 0;
+  if (!options_.starts_over) {
+    shift = static_cast<uint64_t>(worker) * kBetweenWorkers +
+            static_cast<uint64_t>(std::max<int64_t>(0, next_pass_ - 1)) * kBetweenPasses;
+  }
   BatchOptions own = options_;
   own.seed = static_cast<int64_t>(static_cast<uint64_t>(own.seed) + shift);
   const data::Dataset dataset = Prepared(data_, own, spec_, /*repeats=*/true);
@@ -226,7 +229,6 @@ const WorkerBatches* Batches::of_workers() {
     if (component.shape.has_rank() && component.shape.rank() > 0) component.shape = WithOpenBatch(component.shape);
   }
   mine.weighted = weighted_;
-  mine.starts_over = options_.starts_over;
   mine.dataset = [this](int worker) { return DatasetOfWorker(worker); };
   return &mine;
 }
@@ -258,6 +260,13 @@ bool Batches::GoesOn(bool has_parts, Parts* parts) {
   if (!meeting.Any(has_parts)) return false;
   if (!has_parts) *parts = PartsWithoutRows();  // this process takes part without examples
   return true;
+}
+
+int64_t Batches::steps_of_workers() const {
+  if (!options_.starts_over || pass_steps_ == 0 || steps() <= pass_steps_) return steps();
+  LogWarning("keras", options_.caller, ": the input has ", pass_steps_, " batches, fewer than the ", steps(),
+             " steps that were asked for: each is evaluated once");
+  return pass_steps_;
 }
 
 int64_t Batches::steps() const {

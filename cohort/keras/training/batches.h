@@ -28,7 +28,8 @@ struct BatchOptions {
   int64_t seed = 0;
   int64_t first_pass = 0;       // number of the first epoch's pass over the data; the order of a shuffle depends on it
   int64_t steps_per_epoch = 0;  // 0: until the data end
-  // True: each epoch begins at the start of the data, also with steps_per_epoch.
+  // True: each epoch begins at the start of the data, also with steps_per_epoch. So evaluations take the same examples
+  // each time.
   bool starts_over = false;
   std::map<int64_t, double> class_weight;          // an example's weight is multiplied by that of its class
   const distribute::Strategy* strategy = nullptr;  // its processes divide the data; null: this process has all data
@@ -74,8 +75,12 @@ class Batches {
 
   // With a ParameterServerStrategy: returns what the workers read themselves. Each of them has all batches, again and
   // again, in an order of its own if the data are shuffled (but a dataset's shuffle with a seed has the same order
-  // everywhere). Returns null, and logs the reason once, if the data need this process; then Next gives the batches.
+  // everywhere). If starts_over, all have one order. Returns null, and logs the reason once, if the data need this
+  // process; then Next gives the batches.
   const WorkerBatches* of_workers();
+  // Returns how many steps the workers make in this epoch with of_workers(). If starts_over, and the data are known to
+  // have fewer batches than steps_per_epoch, it is that number, and a line of the log says so.
+  int64_t steps_of_workers() const;
 
   // Begins an epoch. If steps_per_epoch is given, starts_over is false and data are left, the epoch begins where the
   // last epoch stopped. Otherwise it begins at the start of the data.

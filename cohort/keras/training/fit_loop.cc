@@ -105,7 +105,7 @@ Logs RunRemotePass(const StepFunction& step, Batches& batches, const PassEvents&
   std::vector<distribute::RemoteValue> queued;
   try {
     if (data != nullptr)
-      RunSteps(step, *data, batches.steps() - *steps, events.stop, &queued);
+      RunSteps(step, *data, batches.steps_of_workers() - *steps, events.stop, &queued);
     else
       RunBatches(step, batches, events.stop, &queued);
   } catch (const Error& error) {

@@ -42,10 +42,7 @@ void RemoteStep::PrepareFor(const WorkerBatches& batches) {
 }
 
 void RemoteStep::UseBatches(const WorkerBatches& batches) {
-  if (data_.valid() && data_id_ == batches.id) {
-    if (batches.starts_over) coordinator_.RestartPerWorkerDataset(data_);
-    return;
-  }
+  if (data_.valid() && data_id_ == batches.id) return;
   PrepareFor(batches);
   coordinator_.SetPerWorkerDataset(data_, batches.dataset);
   data_id_ = batches.id;
@@ -119,7 +116,7 @@ distribute::ClosureFunctionPtr ModelEngine::MakeClosure(RemoteDescription& descr
     inputs.step = ops::Placeholder(graph_, DType::kInt64, Shape(), "step");
     one.arguments.push_back(inputs.step);
     if (data.valid()) {
-      const std::vector<Output> element = worker.Get(data);
+      const std::vector<Output> element = description.training ? worker.Get(data) : worker.GetAt(data, inputs.step);
       const size_t x = layers_->inputs().size();
       const size_t y = x + description.y_specs.size();
       inputs.x.assign(element.begin(), element.begin() + static_cast<std::ptrdiff_t>(x));
@@ -144,7 +141,7 @@ distribute::ClosureFunctionPtr ModelEngine::MakeClosure(RemoteDescription& descr
     one.fetches = joined.fetches;
     one.targets = joined.targets;
     const StepNodes all = Repeated(one, count, /*shared=*/1);
-    for (int i = 1; data.valid() && i < count; ++i) worker.CountAgain(data);
+    for (int i = 1; data.valid() && description.training && i < count; ++i) worker.CountAgain(data);
     for (const Output& argument : all.arguments) worker.AddArgument(argument);
     return distribute::ClosureNodes{all.fetches, {ops::Group(graph_, all.targets, "step")}};
   };

@@ -20,13 +20,13 @@ struct WorkerBatches {
   int64_t id = 0;          // no other data have it
   data::ElementSpec spec;  // with an unknown batch dimension
   bool weighted = false;
-  bool starts_over = false;  // each pass begins at the start of the data
   std::function<data::Dataset(int worker)> dataset;
 };
 
 // The closures of one step, training or evaluation. A closure makes one step or several, with batches of the chief or
-// with those that its worker reads. Each kind is made when it is first needed. A StepFunction owns it. Used by one
-// thread.
+// with those that its worker reads: the next ones in training, and in evaluation those with the numbers of the steps,
+// so that each batch is evaluated once, on whichever worker. Each kind is made when it is first needed. A StepFunction
+// owns it. Used by one thread.
 class RemoteStep {
  public:
   // Adds the nodes of `steps` steps. If `batches` is valid, they take the elements of it, otherwise they have
@@ -39,12 +39,12 @@ class RemoteStep {
 
   // Makes iterators over batches of this kind, which have no data yet, unless there are some.
   void PrepareFor(const WorkerBatches& batches);
-  // Makes the workers read these batches from now on. If they read them already, only begins a new pass.
+  // Makes the workers read these batches from now on, unless they read them already.
   void UseBatches(const WorkerBatches& batches);
   // Makes the closure of this kind, if there is none yet.
   void Prepare(bool of_workers, int steps) { ClosureFor(of_workers, steps); }
   // Queues `steps` steps with batches of the worker that runs them. `first` is the number of the first step, on which
-  // the random numbers of layers depend.
+  // the random numbers of layers depend, and in evaluation the batches.
   distribute::RemoteValue Schedule(int64_t first, int steps);
   // Queues as many steps as there are batches. A batch has x..., y... and sample_weight.
   distribute::RemoteValue Schedule(int64_t first, const std::vector<std::vector<Tensor>>& batches);

@@ -347,6 +347,7 @@ Logs Trainer::EvaluateHere(const ModelData& data, const EvaluateOptions& options
                   {.caller = "evaluate",
                    .batch_size = options.batch_size,
                    .steps_per_epoch = options.steps,
+                   .starts_over = true,
                    .strategy = &engine().strategy(),
                    .auto_shard = options.auto_shard});
   if (engine().strategy().num_workers() > 1) {

@@ -127,6 +127,7 @@ constexpr OpOnHost kOnHost[] = {
     {"While", kAnyDevice, kCall},
     {"_Arg", kAnyDevice, kTransport},
     {"_CheckpointProbe", kAnyDevice, kFile},
+    {"_IteratorGetAt", kAnyDevice, kDataset},
     {"_IteratorRestart", kAnyDevice, kDataset},
     {"_IteratorRestore", kAnyDevice, kDataset},
     {"_IteratorSave", kAnyDevice, kDataset},
