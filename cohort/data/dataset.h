@@ -78,7 +78,8 @@ class COHORT_EXPORT Iterator {
 // The options of Dataset::Map.
 struct COHORT_EXPORT MapOptions {
   // How many calls may run at once, on threads of the iterator. Elements keep their order. 1 means on the caller's
-  // thread.
+  // thread. With more, the iterator takes elements of the input ahead: one for each thread, and up to 64 if the
+  // function takes less than a few microseconds and the input gives its elements at once.
   int num_parallel_calls = 1;
 };
 // The options of Dataset::Interleave, which set the order in which inner datasets are read.

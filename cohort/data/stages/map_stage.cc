@@ -1,7 +1,12 @@
 // Map: applies a function to every element. MapIterator calls it on the caller's thread. ParallelMapIterator keeps
-// several calls running on threads of its own (Fill) and returns their results in the order of the elements (Await). A
-// position holds the inputs of the calls that have not been returned, so a restored iterator makes these calls again.
+// several blocks of calls running on threads of its own (Fill) and returns their results in the order of the elements
+// (Await). A position holds the inputs of the calls that have not been returned, so a restored iterator makes these
+// calls again.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <deque>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/mutex.h"
@@ -32,16 +37,26 @@ class MapIterator : public UnaryIterator {
   Element element_;
 };
 
-// One running call. Until `done`, only the pool uses `output` and `status`.
+// A thread runs as many calls, one after another, as take about this long together. So for cheap functions the threads
+// are not woken for each element.
+constexpr std::chrono::microseconds kBlockTime{200};
+constexpr size_t kMostCalls = 64;
+
 struct Call {
   std::string position;  // of the input before this element, if positions are small
   Element input;
   Element output;
   Status status;
   Status input_status;  // the input failed: there is no call
-  bool done = false;    // guarded by the iterator's mutex
 };
-using CallPtr = std::shared_ptr<Call>;
+
+// Calls that one thread runs, in the order of their elements. Until `done`, only the pool uses outputs and statuses.
+struct Block {
+  std::vector<Call> calls;
+  size_t next = 0;                // the consumer's: the first call that it has not returned
+  std::atomic<bool> done{false};  // written under the iterator's lock
+};
+using BlockPtr = std::shared_ptr<Block>;
 
 class ParallelMapIterator : public UnaryIterator {
  public:
@@ -50,28 +65,34 @@ class ParallelMapIterator : public UnaryIterator {
         function_(*function),
         parallel_(static_cast<size_t>(parallel)),
         pool_("map", parallel) {}
-  ~ParallelMapIterator() override {
-    MutexLock lock(mu_);
-    stopping_ = true;  // the pool drops what has not begun
-  }
+  ~ParallelMapIterator() override { stopping_ = true; }  // the pool drops what has not begun
   bool Next(Element* out) override {
     Fill();
-    if (calls_.empty()) return false;
-    const CallPtr call = std::move(calls_.front());
-    calls_.pop_front();
-    Await(*call);
-    Fill();  // while the consumer works on this one
-    call->status.ThrowIfError();
-    *out = std::move(call->output);
+    if (blocks_.empty()) return false;
+    const BlockPtr block = blocks_.front();
+    if (block->next == 0) Await(*block);
+    Call call = std::move(block->calls[block->next]);
+    if (++block->next == block->calls.size()) {
+      blocks_.pop_front();
+      Fill();  // while the consumer works on this one
+    }
+    call.status.ThrowIfError();
+    *out = std::move(call.output);
     return true;
   }
   void Save(WireWriter* out) override {
     if (small_) {
-      out->String(calls_.empty() ? SavedPosition(*input_) : calls_.front()->position);
+      out->String(blocks_.empty() ? SavedPosition(*input_) : blocks_.front()->calls[blocks_.front()->next].position);
       return;
     }
-    out->Varint(calls_.size());
-    for (const CallPtr& call : calls_) WriteOutcome(call->input_status, call->input, out);
+    size_t left = 0;
+    for (const BlockPtr& block : blocks_) left += block->calls.size() - block->next;
+    out->Varint(left);
+    for (const BlockPtr& block : blocks_) {
+      for (size_t i = block->next; i < block->calls.size(); ++i) {
+        WriteOutcome(block->calls[i].input_status, block->calls[i].input, out);
+      }
+    }
     input_->Save(out);
   }
   void Restore(WireReader* in) override {
@@ -81,70 +102,89 @@ class ParallelMapIterator : public UnaryIterator {
       return;
     }
     for (uint64_t left = in->Varint(); left > 0; --left) {
-      auto call = std::make_shared<Call>();
-      ReadOutcome(in, &call->input_status, &call->input);
-      Start(call);
+      auto block = std::make_shared<Block>();
+      Call& call = block->calls.emplace_back();
+      ReadOutcome(in, &call.input_status, &call.input);
+      Start(block);
     }
     input_->Restore(in);
   }
   bool HasSmallPosition() const override { return small_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void Fill() {
-    while (!input_ended_ && calls_.size() < parallel_) {
-      auto call = std::make_shared<Call>();
+    while (!input_ended_ && blocks_.size() < parallel_) {
+      auto block = std::make_shared<Block>();
+      Read(block.get());
+      if (!block->calls.empty()) Start(block);
+    }
+  }
+  // Takes the elements of a block from the input: one, or more if the input gives them at once.
+  void Read(Block* block) {
+    const size_t most = most_calls_;
+    const auto end = Clock::now() + kBlockTime;
+    do {
+      Call call;
       try {
-        if (small_) call->position = SavedPosition(*input_);
-        if (!input_->Next(&call->input)) {
+        if (small_) call.position = SavedPosition(*input_);
+        if (!input_->Next(&call.input)) {
           input_ended_ = true;
           return;
         }
       } catch (...) {
-        call->input_status = Status::FromCurrentException();
+        call.input_status = Status::FromCurrentException();
       }
-      Start(call);
-    }
+      block->calls.push_back(std::move(call));
+    } while (block->calls.size() < most && Clock::now() < end);
   }
-  void Start(const CallPtr& call) {
-    calls_.push_back(call);
-    if (!call->input_status.ok()) {
-      call->status = call->input_status;
-      MutexLock lock(mu_);
-      call->done = true;
-      return;
-    }
-    pool_.Schedule([this, call] { Run(call.get()); });
+  void Start(const BlockPtr& block) {
+    blocks_.push_back(block);
+    pool_.Schedule([this, block] { Run(block.get()); });
   }
-  void Run(Call* call) {
-    {
-      MutexLock lock(mu_);
+  void Run(Block* block) {
+    const auto begin = Clock::now();
+    for (Call& call : block->calls) {
       if (stopping_) return;
+      call.status = call.input_status;
+      if (!call.status.ok()) continue;
+      try {
+        node_->Guard([&] { call.output = function_.Call(call.input); }, &call.input);
+      } catch (...) {
+        call.status = Status::FromCurrentException();
+      }
     }
-    try {
-      node_->Guard([&] { call->output = function_.Call(call->input); }, &call->input);
-    } catch (...) {
-      call->status = Status::FromCurrentException();
-    }
+    Adapt(block->calls.size(), Clock::now() - begin);
     MutexLock lock(mu_);
-    call->done = true;
+    block->done = true;
     done_.NotifyAll();
   }
-  // Waits until the function has returned or thrown for this call. There is no deadline, as in MapIterator::Next, which
-  // calls the function itself. Every call is in the pool or done: the pool drops calls only after the destructor has
-  // set `stopping_`, and then Next cannot be called any more.
-  void Await(const Call& call) {
+  void Adapt(size_t calls, Clock::duration taken) {
+    if (taken > kBlockTime) {
+      most_calls_ = std::max<size_t>(1, calls / 2);
+    } else if (taken < kBlockTime / 2 && calls >= most_calls_) {
+      most_calls_ = std::min(kMostCalls, 2 * calls);
+    }
+  }
+  // Waits until the function has returned or thrown for each call of the block. There is no deadline, as in
+  // MapIterator::Next, which calls the function itself. Every block is in the pool or done: the pool drops blocks only
+  // after the destructor has set `stopping_`, and then Next cannot be called any more.
+  void Await(const Block& block) {
+    AwaitShortly([&block] { return block.done.load(); });
     MutexLock lock(mu_);
-    while (!call.done) done_.Wait(mu_);
+    while (!block.done) done_.Wait(mu_);
   }
 
   const ElementFunction& function_;  // the node's
   const size_t parallel_;
   const bool small_ = input_->HasSmallPosition();
   bool input_ended_ = false;
-  std::deque<CallPtr> calls_;  // the consumer's
+  std::deque<BlockPtr> blocks_;  // the consumer's
+  std::atomic<size_t> most_calls_{1};
+  std::atomic<bool> stopping_{false};
   Mutex mu_;
   CondVar done_;
-  bool stopping_ COHORT_GUARDED_BY(mu_) = false;
   ThreadPool pool_;  // last: its threads end before what they use
 };
 

@@ -2,6 +2,7 @@
 // (Loop); Next takes them. Save halts the thread between two entries. No wait has a deadline, because each of them ends
 // with the current call of the input. That call has no deadline either: it ends when files, functions and sources of
 // the program return. A comment at each wait says what ends it.
+#include <atomic>
 #include <deque>
 #include <thread>
 
@@ -39,6 +40,8 @@ class PrefetchIterator : public StageIterator {
   }
   bool Next(Element* out) override {
     Entry entry;
+    bool room = false;
+    AwaitShortly([this] { return has_entry_.load(); });
     {
       MutexLock lock(mu_);
       if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
@@ -48,8 +51,10 @@ class PrefetchIterator : public StageIterator {
       if (entries_.front().end) return false;  // and stays
       entry = std::move(entries_.front());
       entries_.pop_front();
+      has_entry_ = !entries_.empty();
+      room = HasRoom();
     }
-    room_.NotifyAll();
+    if (room) room_.NotifyAll();
     entry.status.ThrowIfError();
     *out = std::move(entry.element);
     return true;
@@ -89,6 +94,7 @@ class PrefetchIterator : public StageIterator {
       ReadOutcome(in, &entry.status, &entry.element);
       entries_.push_back(std::move(entry));
     }
+    has_entry_ = !entries_.empty();
     input_->Restore(in);
   }
   bool HasSmallPosition() const override { return small_; }
@@ -117,7 +123,8 @@ class PrefetchIterator : public StageIterator {
     MutexLock lock(mu_);
     bool ended = !entries_.empty() && entries_.back().end;
     while (!ended && !stopping_) {
-      if (entries_.size() >= buffer_size_ || halts_ > 0) {
+      full_ = entries_.size() >= buffer_size_ || (full_ && !HasRoom());
+      if (full_ || halts_ > 0) {
         // Ends when the consumer takes an entry, when Save has finished, or when the iterator is destroyed.
         room_.Wait(mu_);
         continue;
@@ -129,10 +136,13 @@ class PrefetchIterator : public StageIterator {
       producing_ = false;
       ended = entry.end;
       entries_.push_back(std::move(entry));
+      has_entry_ = true;
       ready_.NotifyAll();
       idle_.NotifyAll();
     }
   }
+  // Returns whether half of a full buffer is free: then the thread goes on, and not for each entry that is taken.
+  bool HasRoom() const COHORT_REQUIRES(mu_) { return entries_.size() <= buffer_size_ / 2; }
   Entry Produce() {
     Entry entry;
     try {
@@ -151,6 +161,8 @@ class PrefetchIterator : public StageIterator {
   Mutex mu_;
   CondVar ready_, room_, idle_;
   std::deque<Entry> entries_ COHORT_GUARDED_BY(mu_);
+  std::atomic<bool> has_entry_{false};  // entries_ is not empty; written under the lock
+  bool full_ COHORT_GUARDED_BY(mu_) = false;
   bool producing_ COHORT_GUARDED_BY(mu_) = false;
   bool stopping_ COHORT_GUARDED_BY(mu_) = false;
   int halts_ COHORT_GUARDED_BY(mu_) = 0;
