@@ -78,6 +78,8 @@ Dataset Dataset::Interleave(std::shared_ptr<const Function> function, const Inte
 Dataset Dataset::Map(const FunctionBody& body, const MapOptions& options) const {
   return Map(FunctionOf("map_fn", element_spec(), body), options);
 }
+Dataset Dataset::IgnoreErrors(bool log_warning) const { return Dataset(MakeIgnoreErrors(node_, log_warning)); }
+
 Dataset Dataset::Filter(const FunctionBody& body) const {
   return Filter(FunctionOf("filter_fn", element_spec(), body));
 }

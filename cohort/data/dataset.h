@@ -172,6 +172,11 @@ class COHORT_EXPORT Dataset {
   // Yields the elements before the first one for which the function returns false. It must return one bool scalar.
   Dataset TakeWhile(const FunctionBody& body) const;
   Dataset TakeWhile(std::shared_ptr<const Function> function) const;
+  // Passes over elements that a stage before this one cannot make: a damaged record, a line that does not parse, a file
+  // that cannot be opened, a function that throws. If `log_warning`, the log has a line for the first error, the
+  // second, the fourth and so on. A thousand errors in a row are thrown, because such an input would never end. tf.data
+  // does the same, without that limit and without a log by default.
+  Dataset IgnoreErrors(bool log_warning = true) const;
   // Makes an inner dataset of each element, and reads from several inner datasets in turn. The elements of an inner
   // dataset are the slices, along axis 0, of the function's results.
   Dataset Interleave(const FunctionBody& body, const InterleaveOptions& options = {}) const;

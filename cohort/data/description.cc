@@ -181,6 +181,7 @@ const std::vector<Kind>& Kinds() {
       {"Map", 1, 1, ReadMap},
       {"Filter", 1, 1, ReadFilter},
       {"TakeWhile", 1, 1, ReadTakeWhile},
+      {"IgnoreErrors", 1, 1, [](R& in, I& inputs) { return MakeIgnoreErrors(inputs[0], in.Int(0, 1) != 0); }},
       {"Interleave", 1, 1, ReadInterleave},
       {"Prefetch", 1, 1, [](R& in, I& inputs) { return MakePrefetch(inputs[0], in.Int()); }},
   };

@@ -1,10 +1,12 @@
 // CsvDataset: CSV files as RFC 4180 defines them, with TensorFlow's rules for defaults and missing values. CsvFormat
 // has the options. CsvReader splits a file into records and fields (ReadRecord), and converts each wanted field to the
 // dtype of its column (Convert). After an invalid line it continues with the next line.
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
 #include "cohort/core/error.h"
+#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/description.h"
 #include "cohort/data/readers/buffered_input.h"
@@ -76,7 +78,13 @@ class CsvFormat : public FileFormat {
     out->Int(static_cast<int64_t>(options_.select_columns.size()));
     for (const int column : options_.select_columns) out->Int(column);
     out->Int(static_cast<int64_t>(options_.compression));
+    out->Int(has_names() ? 1 : 0);
+    for (const CsvColumn& column : columns_) {
+      if (has_names()) out->String(column.name);
+    }
   }
+  // Returns whether the columns are found by their names.
+  bool has_names() const { return !columns_[0].name.empty(); }
   const std::vector<CsvColumn>& columns() const { return columns_; }
   const CsvOptions& options() const { return options_; }
 
@@ -90,23 +98,27 @@ class CsvReader : public FileReader {
  public:
   CsvReader(const CsvFormat& format, const std::string& path)
       : format_(format), options_(format.options()), file_(path, options_.compression) {
+    const std::vector<int>& selected = options_.select_columns;
+    for (size_t i = 0; i < format_.columns().size(); ++i) {
+      places_.push_back(selected.empty() ? i : static_cast<size_t>(selected[i]));
+    }
+    least_fields_ = places_.back() + 1;
     if (options_.header) ReadRecord();
+    if (format_.has_names()) FindNames();
   }
   bool Next(Element* out) override {
-    line_ = next_line_;
-    if (!ReadRecord()) return false;
+    do {
+      line_ = next_line_;
+      if (!ReadRecord()) return false;
+    } while (least_fields_ > 1 && fields_.size() == 1 && fields_[0].empty());  // a blank line
     const std::vector<CsvColumn>& columns = format_.columns();
-    const std::vector<int>& selected = options_.select_columns;
-    const size_t expected = selected.empty() ? columns.size() : static_cast<size_t>(selected.back()) + 1;
-    if (fields_.size() < expected || (selected.empty() && fields_.size() > expected)) {
-      throw InvalidArgumentError(StrCat("[data] expected ", selected.empty() ? "" : "at least ", expected,
-                                        " fields; got ", fields_.size(), Where()));
+    const bool all = options_.select_columns.empty();  // and no other fields
+    if (fields_.size() < least_fields_ || (all && fields_.size() > least_fields_)) {
+      throw InvalidArgumentError(
+          StrCat("[data] expected ", all ? "" : "at least ", least_fields_, " fields; got ", fields_.size(), Where()));
     }
     Element element(columns.size());
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const size_t at = selected.empty() ? i : static_cast<size_t>(selected[i]);
-      element[i] = Convert(fields_[at], columns[i], at);
-    }
+    for (size_t i = 0; i < columns.size(); ++i) element[i] = Convert(fields_[places_[i]], columns[i], places_[i]);
     *out = std::move(element);
     return true;
   }
@@ -120,6 +132,19 @@ class CsvReader : public FileReader {
   }
 
  private:
+  // Looks for the columns in the first line, which is in fields_.
+  void FindNames() {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      const std::string& name = format_.columns()[i].name;
+      const auto found = std::find(fields_.begin(), fields_.end(), name);
+      if (found == fields_.end() || std::find(found + 1, fields_.end(), name) != fields_.end()) {
+        throw InvalidArgumentError(StrCat("[data] expected one column '", name, "' in the first line of ", file_.path(),
+                                          "; its columns are: ", StrJoin(fields_, ", "), DidYouMean(name, fields_)));
+      }
+      places_[i] = static_cast<size_t>(found - fields_.begin());
+    }
+    least_fields_ = fields_.size();
+  }
   std::string Where() const { return StrCat("; line ", line_, " of ", file_.path()); }
 
   Tensor Convert(const std::string& field, const CsvColumn& column, size_t at) const {
@@ -142,10 +167,20 @@ class CsvReader : public FileReader {
     for (bool more = true; more;) {
       if (fields_.size() == kMaxFields) FailLine("expected at most 2^20 fields; got more");
       fields_.emplace_back();
+      if (file_.offset() == 0) PassOverMark(&fields_.back());
       const bool quoted = options_.use_quotes && file_.Peek() == '"';
       more = quoted ? ReadQuoted(&fields_.back()) : ReadPlain(&fields_.back());
     }
     return true;
+  }
+  // Passes over the mark of UTF-8, with which some programs begin a file. Other bytes are the begin of the field.
+  void PassOverMark(std::string* field) {
+    constexpr std::string_view kMark = "\xef\xbb\xbf";
+    for (const char byte : kMark) {
+      if (file_.Peek() != static_cast<unsigned char>(byte)) break;
+      field->push_back(static_cast<char>(file_.Get()));
+    }
+    if (*field == kMark) field->clear();
   }
   // Returns true if a delimiter has ended the field, and false if the record has ended.
   bool ReadPlain(std::string* field) {
@@ -200,9 +235,11 @@ class CsvReader : public FileReader {
   const CsvOptions& options_;
   BufferedInput file_;
   std::vector<std::string> fields_;
-  int64_t record_start_ = 0;  // offset of the current record
-  int64_t line_ = 1;          // line in which the current record begins
-  int64_t next_line_ = 1;     // line in which the next record begins
+  std::vector<size_t> places_;  // of the columns among the fields
+  size_t least_fields_ = 0;     // of a record
+  int64_t record_start_ = 0;    // offset of the current record
+  int64_t line_ = 1;            // line in which the current record begins
+  int64_t next_line_ = 1;       // line in which the next record begins
 };
 
 std::unique_ptr<FileReader> CsvFormat::Open(const std::string& path) const {
@@ -212,6 +249,21 @@ std::unique_ptr<FileReader> CsvFormat::Open(const std::string& path) const {
 bool IsCsvType(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64 ||
          dtype == DType::kString;
+}
+
+void CheckNames(const std::vector<CsvColumn>& columns, const CsvOptions& options) {
+  const auto has_name = [](const CsvColumn& column) { return !column.name.empty(); };
+  const auto named = std::count_if(columns.begin(), columns.end(), has_name);
+  if (named == 0) return;
+  if (static_cast<size_t>(named) < columns.size()) {
+    throw InvalidArgumentError(
+        StrCat("[data] expected names for all ", columns.size(), " CSV columns, or for none; got ", named));
+  }
+  if (options.header && options.select_columns.empty()) return;
+  throw InvalidArgumentError(
+      "[data] expected CsvOptions::header and no select_columns, because the columns have names, which are looked for "
+      "in "
+      "the first line of each file");
 }
 
 std::shared_ptr<const CsvFormat> MakeCsvFormat(std::vector<CsvColumn> columns, const CsvOptions& options) {
@@ -224,6 +276,7 @@ std::shared_ptr<const CsvFormat> MakeCsvFormat(std::vector<CsvColumn> columns, c
     }
     if (column.default_value) CheckElement({*column.default_value}, {{column.dtype, Shape()}});
   }
+  CheckNames(columns, options);
   const std::vector<int>& selected = options.select_columns;
   bool ascending = selected.empty() || (selected.size() == columns.size() && selected.front() >= 0);
   for (size_t i = 1; i < selected.size(); ++i) ascending = ascending && selected[i - 1] < selected[i];
@@ -259,6 +312,9 @@ std::shared_ptr<const FileFormat> ReadCsvFormat(DescriptionReader& in) {
     options.select_columns.push_back(static_cast<int>(in.Int(0, 1 << 30)));
   }
   options.compression = static_cast<Compression>(in.Int(0, 2));
+  if (in.Bool()) {
+    for (CsvColumn& column : columns) column.name = in.String();
+  }
   return MakeCsvFormat(std::move(columns), options);
 }
 

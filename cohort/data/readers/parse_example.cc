@@ -53,7 +53,7 @@ Tensor Convert(const proto::Feature& feature, const Feature& wanted) {
   }
 }
 
-ElementSpec SpecOf(const std::vector<Feature>& features, bool batched) {
+ElementSpec SpecOfFeatures(const std::vector<Feature>& features, bool batched) {
   ElementSpec spec;
   for (const Feature& feature : features) {
     spec.push_back({feature.dtype, feature.variable_length ? Shape{Shape::kUnknownDim} : feature.shape});
@@ -84,7 +84,7 @@ void CheckFeatures(const std::vector<Feature>& features, bool batched) {
 class ParseExample : public ElementFunction {
  public:
   ParseExample(std::vector<Feature> features, bool batched)
-      : features_(std::move(features)), batched_(batched), spec_(SpecOf(features_, batched)) {}
+      : features_(std::move(features)), batched_(batched), spec_(SpecOfFeatures(features_, batched)) {}
   Element Call(const Element& element) const override {
     const Tensor& records = element.at(0);
     if (!batched_) return ParseOne(records.scalar<std::string>());

@@ -96,6 +96,4 @@ NodePtr MakeReader(NodePtr files, std::shared_ptr<const FileFormat> format) {
 
 bool IsReader(const DatasetNode& node) { return dynamic_cast<const ReaderNode*>(&node) != nullptr; }
 
-Dataset FileNames(const std::vector<std::string>& paths) { return Dataset::FromTensorSlices({Tensor::Vector(paths)}); }
-
 }  // namespace cohort::data

@@ -3,6 +3,7 @@
 // reaches the file; if a file is damaged, it throws DataLossError. The call after that continues with the next file.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,18 @@ namespace cohort::data {
 
 // A dataset of string scalars.
 COHORT_EXPORT Dataset FileNames(const std::vector<std::string>& paths);
+
+// Returns the sorted paths that match one of the patterns, each once. `*` stands for any characters but `/`, `?` for
+// one,
+// `[ab]` for one of these. Throws NotFoundError, which names it, for a pattern that nothing matches.
+COHORT_EXPORT std::vector<std::string> MatchingFiles(const std::vector<std::string>& patterns);
+// The names of the files that match (tf.data.Dataset.list_files), as string scalars. If `shuffle`, which is
+// TensorFlow's default, each pass has an order of its own. Throws what MatchingFiles throws.
+struct COHORT_EXPORT ListFilesOptions {
+  bool shuffle = true;
+  std::optional<int64_t> seed = std::nullopt;
+};
+COHORT_EXPORT Dataset ListFiles(const std::vector<std::string>& patterns, const ListFilesOptions& options = {});
 
 // The elements are the lines, as string scalars, without their ends ("\n" or "\r\n").
 COHORT_EXPORT Dataset TextLineDataset(const Dataset& files, Compression compression = Compression::kNone);
@@ -30,6 +43,7 @@ COHORT_EXPORT Dataset TFRecordDataset(const std::vector<std::string>& files,
 struct COHORT_EXPORT CsvColumn {
   DType dtype = DType::kFloat32;        // float32, float64, int32, int64 or string
   std::optional<Tensor> default_value;  // a scalar that replaces an empty field; without it an empty field is an error
+  std::string name = "";                // in the file's first line; see CsvDataset
 };
 struct COHORT_EXPORT CsvOptions {
   bool header = false;  // skip the first line of each file
@@ -39,10 +53,13 @@ struct COHORT_EXPORT CsvOptions {
   std::vector<int> select_columns;  // the file's columns, from 0, that `columns` describe; ascending; empty: all
   Compression compression = Compression::kNone;
 };
-// Reads CSV files (RFC 4180). An element has one scalar for each column. If a line does not fit, Iterator::Next throws
-// InvalidArgumentError with file and line, and with the column if one value is wrong. The next call continues with the
-// next line; if the line is the header, it continues with the next file. CsvDataset itself throws InvalidArgumentError
-// for invalid columns or options.
+// Reads CSV files (RFC 4180). An element has one scalar for each column. If the columns have names, the first line of
+// each file says where they are, in any order and among others; if one is not there, Iterator::Next throws
+// InvalidArgumentError with the file and its columns. A blank line is passed over if a record has several fields, and
+// so is the mark of UTF-8 at the begin of a file. If a line does not fit, Iterator::Next throws InvalidArgumentError
+// with file and line, and with the column if one value is wrong. The next call continues with the next line; if the
+// line is the header, it continues with the next file. CsvDataset itself throws InvalidArgumentError for invalid
+// columns or options.
 COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
 COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
                                  const CsvOptions& options = {});

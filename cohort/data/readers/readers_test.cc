@@ -8,6 +8,7 @@
 #include "cohort/core/file.h"
 #include "cohort/core/record_io.h"
 #include "cohort/core/testing/temp_folder.h"
+#include "cohort/core/testing/throws.h"
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/testing/drain.h"
@@ -193,6 +194,69 @@ TEST_F(ReadersTest, CsvSelectsColumns) {
   EXPECT_THROW(CsvDataset({path}, {{DType::kInt32}, {DType::kFloat64}}, options), InvalidArgumentError);
   EXPECT_THROW(CsvDataset({path}, {{DType::kBool}}), InvalidArgumentError);
   EXPECT_THROW(CsvDataset({path}, {}), InvalidArgumentError);
+}
+
+TEST_F(ReadersTest, CsvFindsColumnsByTheirNames) {
+  const std::string one = Put("one.csv", "\xef\xbb\xbf\"id\",name,price\n1,a,2.5\n\n2,b,0.5\n");
+  const std::string two = Put("two.csv", "price,id\n7,3\n");
+  const Dataset csv = CsvDataset({one, two}, {{.dtype = DType::kFloat32, .name = "price"}, {DType::kInt64, {}, "id"}},
+                                 {.header = true});
+  EXPECT_THAT(Texts(csv),
+              ElementsAre("float32[] [2.5]|int64[] [1]", "float32[] [0.5]|int64[] [2]", "float32[] [7]|int64[] [3]"));
+  ExpectPositionsWork(csv);
+  std::string message;
+  EXPECT_THAT(Texts(CsvDataset({one, two}, {{.name = "pryce"}}, {.header = true}), &message),
+              ElementsAre("ERROR", "ERROR"));
+  EXPECT_THAT(message, AllOf(HasSubstr("expected one column 'pryce' in the first line of " + two),
+                             HasSubstr("its columns are: price, id"), HasSubstr("did you mean price?")));
+  const std::string twice = Put("twice.csv", "a,a\n1,2\n");
+  EXPECT_THAT(Texts(CsvDataset({twice}, {{.name = "a"}}, {.header = true})), ElementsAre("ERROR"));
+  EXPECT_THROW(CsvDataset({one}, {{.name = "a"}}), InvalidArgumentError);
+  EXPECT_THROW(CsvDataset({one}, {{.name = "a"}, {}}, {.header = true}), InvalidArgumentError);
+}
+
+TEST_F(ReadersTest, CsvPassesOverTheMarkOfUtf8AndBlankLines) {
+  const std::vector<CsvColumn> columns = {{DType::kInt64}, {DType::kInt64}};
+  EXPECT_THAT(Texts(CsvDataset({Put("mark.csv",
+                                    "\xef\xbb\xbf"
+                                    "1,2\n\n\r\n3,4\n\n")},
+                               columns)),
+              ElementsAre("int64[] [1]|int64[] [2]", "int64[] [3]|int64[] [4]"));
+  EXPECT_THAT(Texts(CsvDataset({Put("part.csv",
+                                    "\xef\xbb"
+                                    "a\n\n")},
+                               {{DType::kString}})),
+              ElementsAre("\xef\xbb"
+                          "a",
+                          "ERROR"));  // a blank line is an empty field of a single column
+}
+
+TEST_F(ReadersTest, FilesAreFoundByPatterns) {
+  const std::string b = Put("b.csv", ""), a = Put("a.csv", ""), other = Put("c.txt", "");
+  const std::string all = folder_ / "*.csv";
+  EXPECT_THAT(MatchingFiles({all, b, folder_ / "?.txt"}), ElementsAre(a, b, other));
+  EXPECT_THAT(Texts(ListFiles({all}, {.shuffle = false})), ElementsAre(a, b));
+  EXPECT_THAT(Texts(ListFiles({all}, {.seed = 1}).Repeat(2)), ::testing::UnorderedElementsAre(a, b, a, b));
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { ListFiles({all, folder_ / "*.json"}); }), HasSubstr("*.json"));
+  EXPECT_THROW(ListFiles({}), InvalidArgumentError);
+}
+
+TEST_F(ReadersTest, ErrorsAreIgnored) {
+  const std::string path = Put("some.csv", "1\nx\n2\ny\nz\n3\n");
+  const Dataset csv = CsvDataset({path, folder_ / "missing.csv", path}, {{DType::kInt64}}).IgnoreErrors().Batch(2);
+  EXPECT_THAT(Texts(csv), ElementsAre("int64[2] [1, 2]", "int64[2] [3, 1]", "int64[2] [2, 3]"));
+  ExpectPositionsWork(csv);
+  int calls = 0;
+  const auto fail = [&calls](const Element&) -> Element {
+    ++calls;
+    throw InvalidArgumentError("never");
+  };
+  const Dataset never = Dataset::Range(5).Repeat().Map(fail, {{DType::kInt64, Shape()}}).IgnoreErrors(false);
+  Element element;
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { never.MakeIterator()->Next(&element); }),
+              AllOf(HasSubstr("1000 attempts"), HasSubstr("never")));
+  EXPECT_EQ(calls, 1000);
+  EXPECT_EQ(Dataset::Range(5).IgnoreErrors().Cardinality(), kUnknownCardinality);
 }
 
 TEST_F(ReadersTest, WrongCsvLinesAreToldAndTheNextOneRead) {

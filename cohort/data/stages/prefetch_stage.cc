@@ -18,6 +18,7 @@ namespace cohort::data {
 namespace {
 
 constexpr int64_t kChosenBuffer = 2;
+constexpr size_t kLargeBuffer = 32;
 
 // A result of the input that the thread has prepared.
 struct Entry {
@@ -141,8 +142,12 @@ class PrefetchIterator : public StageIterator {
       idle_.NotifyAll();
     }
   }
-  // Returns whether half of a full buffer is free: then the thread goes on, and not for each entry that is taken.
-  bool HasRoom() const COHORT_REQUIRES(mu_) { return entries_.size() <= buffer_size_ / 2; }
+  // Returns whether the thread goes on after the buffer was full: there is room for one entry, or, if the buffer is
+  // large, for half of it, so that the thread is not woken for each entry that is taken.
+  bool HasRoom() const COHORT_REQUIRES(mu_) {
+    const size_t least = buffer_size_ < kLargeBuffer ? 1 : buffer_size_ / 2;
+    return entries_.size() + least <= buffer_size_;
+  }
   Entry Produce() {
     Entry entry;
     try {

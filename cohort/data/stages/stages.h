@@ -57,6 +57,7 @@ NodePtr MakeMap(NodePtr input, std::shared_ptr<const ElementFunction> function, 
 // filter_stage.cc. The function must return one bool scalar.
 NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
 NodePtr MakeTakeWhile(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
+NodePtr MakeIgnoreErrors(NodePtr input, bool log_warning);
 // interleave_stage.cc
 NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
                        const InterleaveOptions& options);
