@@ -339,6 +339,7 @@ std::vector<Case> StateCases() {
       CASE(ResourceSparseApplyKerasMomentum(in.h, in.h1, in.s, in.x, in.i, in.s, false, name)),
       CASE(ResourceSparseApplyAdagrad(in.h, in.h1, in.s, in.x, in.i, name)),
       CASE(ResourceSparseApplyAdagradV2(in.h, in.h1, in.s, in.s, in.x, in.i, name)),
+      CASE(ResourceSparseApplyAdam(in.h, in.h1, in.h2, in.adam, in.x, in.i, false, name)),
       CASE(ResourceSparseApplyKerasAdagrad(in.h, in.h1, in.s, in.s, in.x, in.i, name)),
       CASE(ResourceSparseApplyRMSProp(in.h, in.h1, in.h2, in.rms, in.x, in.i, name)),
       CASE(ResourceSparseApplyCenteredRMSProp(in.h, in.h1, in.h2, in.h3, in.rms, in.x, in.i, name)),

@@ -142,6 +142,9 @@ void RegisterSparseUpdates(OpRegistry& registry) {
                  {"accum"}, {kUpdateSlots}, "ResourceApplyAdagradV2 for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyKerasAdagrad", {"var", "accum", "lr", "epsilon", "grad", "indices"},
                  {"accum"}, {}, "ResourceApplyKerasAdagrad for rows `indices`.");
+  RegisterUpdate(registry, "ResourceSparseApplyAdam",
+                 {"var", "m", "v", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad", "indices"},
+                 {"m", "v"}, {kNesterov}, "ResourceApplyAdam for rows `indices`.");
   RegisterUpdate(registry, "ResourceSparseApplyRMSProp",
                  {"var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"}, {"ms", "mom"}, {},
                  "ResourceApplyRMSProp for rows `indices`.");
@@ -282,6 +285,13 @@ Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Output lr, Output e
 Node* ResourceSparseApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad, Output indices,
                                       const NodeName& name) {
   return FinishBeside(var, Update("ResourceSparseApplyKerasAdagrad", {var, accum, lr, epsilon, grad, indices}, name));
+}
+Node* ResourceSparseApplyAdam(Output var, Output m, Output v, const AdamScalars& s, Output grad, Output indices,
+                              bool use_nesterov, const NodeName& name) {
+  return FinishBeside(
+      var, Update("ResourceSparseApplyAdam",
+                  {var, m, v, s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon, grad, indices}, name)
+               .Attr("use_nesterov", use_nesterov));
 }
 Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& s, Output grad,
                                  Output indices, const NodeName& name) {

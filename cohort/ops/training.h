@@ -81,6 +81,9 @@ COHORT_EXPORT Node* ResourceSparseApplyAdagradV2(Output var, Output accum, Outpu
                                                  Output indices, const NodeName& name = "");
 COHORT_EXPORT Node* ResourceSparseApplyKerasAdagrad(Output var, Output accum, Output lr, Output epsilon, Output grad,
                                                     Output indices, const NodeName& name = "");
+// The moments of other rows do not decay; TensorFlow has no such op.
+COHORT_EXPORT Node* ResourceSparseApplyAdam(Output var, Output m, Output v, const AdamScalars& scalars, Output grad,
+                                            Output indices, bool use_nesterov = false, const NodeName& name = "");
 COHORT_EXPORT Node* ResourceSparseApplyRMSProp(Output var, Output ms, Output mom, const RMSPropScalars& scalars,
                                                Output grad, Output indices, const NodeName& name = "");
 COHORT_EXPORT Node* ResourceSparseApplyCenteredRMSProp(Output var, Output mg, Output ms, Output mom,

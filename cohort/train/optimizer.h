@@ -3,7 +3,7 @@
 // and slots are on the device of their variable. The slot of the variable "w" is called "w/Momentum", or "w/Adam" and
 // "w/Adam_1". The formulas are in ops/training.h.
 // A sparse gradient changes only the rows that it has. If several of its rows have the same index, the update uses
-// their sum. Adam is an exception: its moments decay in every row, so Adam makes the gradient dense.
+// their sum. Adam is an exception: its moments decay in every row, so Adam makes the gradient dense. LazyAdam does not.
 #pragma once
 
 #include <map>
@@ -141,6 +141,16 @@ class COHORT_EXPORT AdamOptimizer final : public Optimizer {
  public:
   explicit AdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9, Hyperparameter beta2 = 0.999,
                          Hyperparameter epsilon = 1e-8, const std::string& name = "Adam");
+};
+
+// Adam, but a step changes only the rows of a sparse gradient, and their moments: the moments of other rows do not
+// decay. So a step with a large embedding costs what its rows cost, and rows that are rare are changed by other amounts
+// than with Adam. Slots and powers are Adam's (TensorFlow Addons' LazyAdam).
+class COHORT_EXPORT LazyAdamOptimizer final : public Optimizer {
+ public:
+  explicit LazyAdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9,
+                             Hyperparameter beta2 = 0.999, Hyperparameter epsilon = 1e-8,
+                             const std::string& name = "LazyAdam");
 };
 
 // The options of FtrlOptimizer.

@@ -391,6 +391,7 @@ class SparseOptimizerTest : public OptimizerTest, public ::testing::WithParamInt
     if (name == "Adagrad") return std::make_unique<AdagradOptimizer>(0.1);
     if (name == "Adadelta") return std::make_unique<AdadeltaOptimizer>(0.1, 0.9, 1e-3);
     if (name == "Adam") return std::make_unique<AdamOptimizer>(0.1);
+    if (name == "LazyAdam") return std::make_unique<LazyAdamOptimizer>(0.1);
     if (name == "RMSProp") return std::make_unique<RMSPropOptimizer>(0.1, 0.9, 0.5);
     return std::make_unique<RMSPropOptimizer>(0.1, 0.9, 0.5, 1e-3, true);
   }
@@ -425,9 +426,36 @@ TEST_P(SparseOptimizerTest, RepeatedRowsCountTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseOptimizerTest,
-                         ::testing::Values("GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "RMSProp",
-                                           "Centered"),
+                         ::testing::Values("GradientDescent", "Momentum", "Adagrad", "Adadelta", "Adam", "LazyAdam",
+                                           "RMSProp", "Centered"),
                          [](const auto& info) { return info.param; });
+
+TEST_F(OptimizerTest, OnlyLazyAdamLeavesRowsWithoutAGradientAsTheyAre) {
+  AdamOptimizer adam(0.1);
+  LazyAdamOptimizer lazy_adam(0.1);
+  const ops::Variable rows(graph, Tensor::Vector<int32_t>({0, 2}), {.name = "rows", .trainable = false});
+  std::vector<ops::Variable> tables;
+  std::vector<Node*> train;
+  for (Optimizer* optimizer : std::vector<Optimizer*>{&adam, &lazy_adam}) {
+    tables.emplace_back(graph, Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape{3, 2}),
+                        ops::VariableOptions{.name = optimizer->name()});
+    const Output loss = ops::Sum(ops::Square(tables.back().Gather(rows.value())));
+    train.push_back(optimizer->Minimize(loss, {}, {tables.back()}));
+  }
+  Node* only_row_0 = rows.Assign(ops::Const(graph, std::vector<int32_t>{0, 0}));
+  Initialize();
+  for (Node* step : train) run.RunNode(step);
+  const std::vector<float> before = Value(tables[1]);
+  EXPECT_THAT(before, ::testing::Pointwise(::testing::FloatNear(1e-6f), Value(tables[0])));
+  run.RunNode(only_row_0);
+  for (Node* step : train) run.RunNode(step);
+  const std::vector<float> by_adam = Value(tables[0]), by_lazy_adam = Value(tables[1]);
+  for (size_t i : {0, 1}) EXPECT_NEAR(by_adam[i], by_lazy_adam[i], 1e-6);
+  for (size_t i : {4, 5}) {
+    EXPECT_LT(by_adam[i], before[i] - 0.01f);
+    EXPECT_EQ(by_lazy_adam[i], before[i]);
+  }
+}
 
 TEST_F(OptimizerTest, SlotsOfTwoOptimizersHaveNamesOfTheirOwn) {
   const ops::Variable w = Weights();

@@ -70,6 +70,12 @@ AdamOptimizer::AdamOptimizer(Hyperparameter learning_rate, Hyperparameter beta1,
     : Optimizer(name, std::move(learning_rate),
                 AdamRule({"beta1", std::move(beta1)}, {"beta2", std::move(beta2)}, {"epsilon", std::move(epsilon)})) {}
 
+LazyAdamOptimizer::LazyAdamOptimizer(Hyperparameter learning_rate, Hyperparameter beta1, Hyperparameter beta2,
+                                     Hyperparameter epsilon, const std::string& name)
+    : Optimizer(
+          name, std::move(learning_rate),
+          LazyAdamRule({"beta1", std::move(beta1)}, {"beta2", std::move(beta2)}, {"epsilon", std::move(epsilon)})) {}
+
 FtrlOptimizer::FtrlOptimizer(Hyperparameter learning_rate, const FtrlOptions& options)
     : Optimizer(options.name, std::move(learning_rate), CheckedFtrlRule(options)) {}
 

@@ -88,27 +88,32 @@ class KerasAdagrad final : public UpdateRule {
   const NamedNumber epsilon_;
 };
 
-// The moments of every row decay, even if the row has no gradient.
+// The moments of every row decay, even if the row has no gradient, unless the rule is lazy.
 class Adam final : public UpdateRule {
  public:
-  Adam(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon, bool amsgrad)
-      : beta1_(beta1), beta2_(beta2), epsilon_(epsilon), amsgrad_(amsgrad) {}
+  Adam(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon, bool amsgrad, bool lazy)
+      : beta1_(beta1), beta2_(beta2), epsilon_(epsilon), amsgrad_(amsgrad), lazy_(lazy) {}
   std::vector<std::vector<Slot>> slots() const override {
     if (amsgrad_) return {{{"m"}, {"v"}}, {{"vhat"}}};
     return {{{"m"}, {"v"}}};
   }
   std::vector<NamedNumber> powers() const override { return {beta1_, beta2_}; }
+  SparseForm sparse_form() const override { return lazy_ ? SparseForm::kUniqueRows : SparseForm::kDense; }
   Node* Update(const UpdateArgs& a) const override {
     const Output m = a.slot("m"), v = a.slot("v"), g = a.gradient().values;
     const ops::AdamScalars scalars = {a.Power(beta1_),  a.Power(beta2_),  a.learning_rate(),
                                       a.Number(beta1_), a.Number(beta2_), a.Number(epsilon_)};
     if (amsgrad_) return ops::ResourceApplyAdamWithAmsgrad(a.var(), m, v, a.slot("vhat"), scalars, g);
+    if (a.gradient().is_sparse()) {
+      return ops::ResourceSparseApplyAdam(a.var(), m, v, scalars, g, a.gradient().indices);
+    }
     return ops::ResourceApplyAdam(a.var(), m, v, scalars, g);
   }
 
  private:
   const NamedNumber beta1_, beta2_, epsilon_;
   const bool amsgrad_;
+  const bool lazy_;
 };
 
 class RMSProp final : public UpdateRule {
@@ -218,7 +223,11 @@ UpdateRulePtr KerasAdagradRule(double initial_accumulator_value, const NamedNumb
   return std::make_shared<KerasAdagrad>(initial_accumulator_value, epsilon);
 }
 UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon, bool amsgrad) {
-  return std::make_shared<Adam>(beta1, beta2, epsilon, amsgrad);
+  return std::make_shared<Adam>(beta1, beta2, epsilon, amsgrad, /*lazy=*/false);
+}
+
+UpdateRulePtr LazyAdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon) {
+  return std::make_shared<Adam>(beta1, beta2, epsilon, /*amsgrad=*/false, /*lazy=*/true);
 }
 UpdateRulePtr RMSPropRule(const RMSPropForm& form) { return std::make_shared<RMSProp>(form); }
 UpdateRulePtr FtrlRule(double initial_accumulator_value, const FtrlNumbers& numbers, SparseForm sparse_form) {

@@ -21,6 +21,8 @@ UpdateRulePtr KerasAdagradRule(double initial_accumulator_value, const NamedNumb
 // The slots are "m", "v" and, if `amsgrad`, "vhat". The betas must be numbers, not values of the graph.
 UpdateRulePtr AdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon,
                        bool amsgrad = false);
+// AdamRule without `amsgrad`, but a sparse gradient changes only its rows, and the moments of the others do not decay.
+UpdateRulePtr LazyAdamRule(const NamedNumber& beta1, const NamedNumber& beta2, const NamedNumber& epsilon);
 
 // The argument of RMSPropRule.
 struct RMSPropForm {

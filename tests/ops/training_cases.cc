@@ -141,6 +141,14 @@ void AddSparseCases(std::vector<OpCase>& cases) {
         return ops::ResourceSparseApplyKerasAdagrad(v[0], v[1], Number(g, 0.1), Number(g, 0.01), g, i);
       },
       false);
+  AddCase(
+      cases, "ResourceSparseApplyAdam", "rows", 3, true,
+      [](const Outputs& v, Output g, Output i) {
+        const ops::AdamScalars scalars = {Number(g, 0.81), Number(g, 0.98), Number(g, 0.1),
+                                          Number(g, 0.9),  Number(g, 0.99), Number(g, 0.01)};
+        return ops::ResourceSparseApplyAdam(v[0], v[1], v[2], scalars, g, i);
+      },
+      false);
   AddCase(cases, "ResourceSparseApplyRMSProp", "rows", 3, true, [](const Outputs& v, Output g, Output i) {
     return ops::ResourceSparseApplyRMSProp(v[0], v[1], v[2], RmsScalars(g), g, i);
   });

@@ -47,6 +47,7 @@ TEST_F(OptimizerTest, SparseGradientsDoWhatTheirDenseFormDoes) {
                                          SGD({.learning_rate = 0.1, .momentum = 0.9}),
                                          Adagrad({.learning_rate = 0.1}),
                                          Adam({.learning_rate = 0.1}),
+                                         Adam({.learning_rate = 0.1, .lazy = true}),
                                          AdamW({.learning_rate = 0.1, .weight_decay = 0.1}),
                                          RMSprop({.learning_rate = 0.1}),
                                          Ftrl({.learning_rate = 0.1}),
@@ -194,6 +195,7 @@ TEST_F(OptimizerTest, OptionsOutOfRangeAreNamed) {
   EXPECT_THAT(message([] { SGD({.learning_rate = -1}); }), HasSubstr("learning_rate"));
   EXPECT_THAT(message([] { SGD({.clipnorm = 0.0}); }), HasSubstr("clipnorm > 0"));
   EXPECT_THAT(message([] { Adam({.beta_2 = 1.0}); }), HasSubstr("beta_2"));
+  EXPECT_THAT(message([] { Adam({.amsgrad = true, .lazy = true}); }), HasSubstr("one of lazy and amsgrad"));
   EXPECT_THAT(message([] { Lion({.beta_1 = 0.0}); }), HasSubstr("beta_1 in (0, 1]"));
   EXPECT_THAT(message([] { Nadam({.beta_1 = 1.0}); }), AllOf(HasSubstr("Nadam"), HasSubstr("beta_1")));
   EXPECT_THAT(message([] { Adadelta({.rho = 1.0}); }), HasSubstr("rho"));

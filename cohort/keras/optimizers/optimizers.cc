@@ -82,13 +82,20 @@ void CheckBetas(const char* optimizer, double beta_1, double beta_2) {
 
 OptimizerPtr MakeAdam(const AdamOptions& options, const char* class_name, const char* name) {
   CheckBetas(name, options.beta_1, options.beta_2);
+  if (options.lazy && options.amsgrad) {
+    throw InvalidArgumentError(StrCat("[keras/", name, "] expected one of lazy and amsgrad; got both"));
+  }
+  const train::NamedNumber beta_1 = {"beta_1", options.beta_1}, beta_2 = {"beta_2", options.beta_2};
+  const train::NamedNumber epsilon = {"epsilon", options.epsilon};
+  ConfigValue::Object config = {{"beta_1", options.beta_1},
+                                {"beta_2", options.beta_2},
+                                {"epsilon", options.epsilon},
+                                {"amsgrad", options.amsgrad}};
+  if (options.lazy) config.emplace_back("lazy", true);  // Keras does not know it
   return MakeOptimizer(class_name, name, options,
-                       train::AdamRule({"beta_1", options.beta_1}, {"beta_2", options.beta_2},
-                                       {"epsilon", options.epsilon}, options.amsgrad),
-                       {{"beta_1", options.beta_1},
-                        {"beta_2", options.beta_2},
-                        {"epsilon", options.epsilon},
-                        {"amsgrad", options.amsgrad}});
+                       options.lazy ? train::LazyAdamRule(beta_1, beta_2, epsilon)
+                                    : train::AdamRule(beta_1, beta_2, epsilon, options.amsgrad),
+                       std::move(config));
 }
 
 // Reads the options that all optimizers have in files.
@@ -159,6 +166,7 @@ AdamOptions ReadAdam(ConfigReader& reader) {
   auto options = ReadBetas<AdamOptions>(reader);
   reader.Read("epsilon", options.epsilon);
   reader.Read("amsgrad", options.amsgrad);
+  reader.Read("lazy", options.lazy);
   return options;
 }
 

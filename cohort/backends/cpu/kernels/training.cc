@@ -228,7 +228,7 @@ void RegisterRule(KernelRegistry& registry, const std::string& name) {
 
 void RegisterTrainingKernels(KernelRegistry& registry) {
   registry.Register<OptimizerKernel<cpu::GradientDescentRule, false>>("ResourceApplyGradientDescent", "CPU");
-  registry.Register<OptimizerKernel<cpu::AdamRule, false>>("ResourceApplyAdam", "CPU");
+  RegisterRule<cpu::AdamRule>(registry, "Adam");
   RegisterRule<cpu::MomentumRule>(registry, "Momentum");
   RegisterRule<cpu::KerasMomentumRule>(registry, "KerasMomentum");
   RegisterRule<cpu::AdagradRule>(registry, "Adagrad");

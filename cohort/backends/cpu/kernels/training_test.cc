@@ -220,6 +220,7 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
   const Output lr = Number(0.1f);
   const ops::RMSPropScalars rms = {lr, Number(0.8f), Number(0.5f), Number(0.01f)};
   const ops::FtrlScalars ftrl = {lr, Number(0.01f), Number(0.02f), Number(-0.5f)};
+  const ops::AdamScalars adam = {Number(0.9f), Number(0.99f), lr, Number(0.9f), Number(0.99f), Number(1e-3f)};
   const auto table = [&](const std::string& name, const std::vector<float>& values) {
     return Table(name, values).handle();
   };
@@ -257,6 +258,10 @@ TEST_F(TrainingTest, RowUpdatesOfAllRowsAreTheDenseUpdate) {
   check("KerasAdagrad", [&](const Set& s, bool rows) {
     return rows ? ops::ResourceSparseApplyKerasAdagrad(s[0], s[1], lr, Number(0.1f), grad, all)
                 : ops::ResourceApplyKerasAdagrad(s[0], s[1], lr, Number(0.1f), grad);
+  });
+  check("Adam", [&](const Set& s, bool rows) {
+    return rows ? ops::ResourceSparseApplyAdam(s[0], s[1], s[2], adam, grad, all, true)
+                : ops::ResourceApplyAdam(s[0], s[1], s[2], adam, grad, true);
   });
   check("RMSProp", [&](const Set& s, bool rows) {
     return rows ? ops::ResourceSparseApplyRMSProp(s[0], s[1], s[2], rms, grad, all)

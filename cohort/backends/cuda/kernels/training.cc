@@ -222,7 +222,7 @@ const std::vector<NamedRule>& Rules() {
     return new std::vector<NamedRule>{
         {"GradientDescent", descent, false},
         {"WeightDecay", {Rule::kWeightDecay, descent.variables, descent.scalars, ""}, false},
-        {"Adam", SpecOf<cpu::AdamRule>(Rule::kAdam, "use_nesterov"), false},
+        {"Adam", SpecOf<cpu::AdamRule>(Rule::kAdam, "use_nesterov"), true},
         {"AdamWithAmsgrad", SpecOf<cpu::AmsgradRule>(Rule::kAmsgrad), false},
         {"Momentum", SpecOf<cpu::MomentumRule>(Rule::kMomentum, "use_nesterov"), true},
         {"KerasMomentum", SpecOf<cpu::KerasMomentumRule>(Rule::kKerasMomentum, "use_nesterov"), true},

@@ -48,6 +48,7 @@ std::vector<RuleCase> SparseCases() {
           {"ResourceSparseApplyAdagrad", 2, {0.1, kGrad, kIndices}, "update_slots"},
           {"ResourceSparseApplyAdagradV2", 2, {0.1, 0.01, kGrad, kIndices}, "update_slots"},
           {"ResourceSparseApplyKerasAdagrad", 2, {0.1, 0.01, kGrad, kIndices}},
+          {"ResourceSparseApplyAdam", 3, {0.5, 0.25, 0.1, 0.9, 0.99, 4.0, kGrad, kIndices}, "use_nesterov"},
           {"ResourceSparseApplyRMSProp", 3, {0.1, 0.9, 0.5, 0.01, kGrad, kIndices}},
           {"ResourceSparseApplyCenteredRMSProp", 4, {0.1, 0.9, 0.5, 4.0, kGrad, kIndices}},
           {"ResourceSparseApplyFtrl", 3, {kGrad, kIndices, 0.1, 0.01, 0.02, -0.5}, "multiply_linear_by_lr"},
