@@ -80,8 +80,7 @@ TEST(SerializationTest, EverythingComesBackAsItWas) {
   EXPECT_EQ(DeserializeMetric("accuracy").Serialized().ToJson(), "\"accuracy\"");
   for (const OptimizerPtr& optimizer :
        {SGD({.momentum = 0.5, .nesterov = true, .clipnorm = 2.0}), Adagrad({.epsilon = 0.5, .weight_decay = 0.25}),
-        Adam({.learning_rate = ExponentialDecay({0.1, 10, 0.5, true}), .amsgrad = true}),
-        Adam({.lazy = true}),
+        Adam({.learning_rate = ExponentialDecay({0.1, 10, 0.5, true}), .amsgrad = true}), Adam({.lazy = true}),
         AdamW({.learning_rate = CosineDecay({0.1, 10, 0.5, 1.0, 5}), .beta_1 = 0.5}),
         RMSprop({.learning_rate = PiecewiseConstantDecay({3}, {1, 2}), .centered = true}),
         RMSprop({.learning_rate = PolynomialDecay({.initial_learning_rate = 1, .decay_steps = 2, .cycle = true})}),
