@@ -2,6 +2,7 @@
 // adds ONNX nodes for one op; the table is at the end.
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/onnx_rules.h"
+#include "cohort/ops/constant.h"
 
 namespace cohort::keras {
 namespace {
@@ -126,10 +127,12 @@ struct ElementwiseRules {
     t.SetPlain(node, t.onnx().Add("Where", node.name(), {flags, t.Plain(node.input(1)), t.Plain(node.input(2))}));
   }
 
-  static void ZerosLike(OnnxTranslation& t, const Node& node) {
+  static void FilledLike(OnnxTranslation& t, const Node& node) {
+    const int number = node.op_name() == "OnesLike" ? 1 : 0;
     const std::string shape = t.onnx().Add("Shape", node.name() + "/shape", {t.Plain(node.input(0))});
-    const std::string zero = t.onnx().AddConstant(node.name() + "/zero", Tensor::Zeros(node.output_dtype(0), Shape()));
-    t.SetPlain(node, t.onnx().Add("Expand", node.name(), {zero, shape}));
+    const std::string value =
+        t.onnx().AddConstant(node.name() + "/value", ops::NumberTensor(node.output_dtype(0), number));
+    t.SetPlain(node, t.onnx().Add("Expand", node.name(), {value, shape}));
   }
 
   static void LayerNorm(OnnxTranslation& t, const Node& node) {
@@ -157,7 +160,8 @@ const OnnxRules& OnnxElementwiseRules() {
                      {"SquaredDifference", ElementwiseRules::SquaredDifference},
                      {"Cast", ElementwiseRules::Cast},
                      {"Select", ElementwiseRules::Select},
-                     {"ZerosLike", ElementwiseRules::ZerosLike},
+                     {"OnesLike", ElementwiseRules::FilledLike},
+                     {"ZerosLike", ElementwiseRules::FilledLike},
                      {"LayerNorm", ElementwiseRules::LayerNorm},
                      {"Softmax", ElementwiseRules::Softmax},
                      {"LogSoftmax", ElementwiseRules::Softmax}};

@@ -1,7 +1,9 @@
 // ExportOnnx.
 #include <utility>
 
+#include "cohort/core/error.h"
 #include "cohort/core/file.h"
+#include "cohort/core/str_cat.h"
 #include "cohort/keras/files/model_config.h"
 #include "cohort/keras/files/model_files.h"
 #include "cohort/keras/files/onnx_nodes.h"
@@ -24,6 +26,11 @@ void ExportOnnx(const Model& model, const std::string& path) {
   std::vector<std::string> input_names;
   for (size_t i = 0; i < layers.inputs().size(); ++i) {
     const LayerInput& input = layers.inputs()[i];
+    if (input.dtype == DType::kString) {
+      throw UnimplementedError(StrCat(
+          "[keras/onnx] expected inputs of numbers; got strings for input '", names[i],
+          "': look them up before, and export the model behind that, or write a SavedModel ", "(ExportSavedModel)"));
+    }
     inputs.push_back(ops::Placeholder(graph, input.dtype, input.shape));
     input_names.push_back(onnx.AddInput(names[i], input.dtype, input.shape));
   }

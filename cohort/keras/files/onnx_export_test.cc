@@ -11,6 +11,8 @@
 #include "cohort/core/testing/throws.h"
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
+#include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
+#include "cohort/keras/layers/recommender_layers.h"
 #include "cohort/keras/layers/sequence_layers.h"
 #include "cohort/keras/testing/array_ops_layer.h"
 #include "cohort/keras/testing/layer_runs.h"
@@ -21,6 +23,7 @@ namespace cohort::keras {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -175,6 +178,20 @@ TEST_F(OnnxExportTest, WhatHasNoFormIsNamed) {
   EXPECT_THAT(MessageOf<UnimplementedError>([&] { Exported(model); }), AllOf(HasSubstr("ArgMax"), HasSubstr("ONNX")));
   Sequential open({Dense(1)});
   EXPECT_THROW(Exported(open), FailedPreconditionError);
+  Sequential words({Input(Shape{2}, {.dtype = DType::kString, .name = "city"}), Hashing(9), Embedding(9, 2)});
+  EXPECT_THAT(MessageOf<UnimplementedError>([&] { Exported(words); }),
+              AllOf(HasSubstr("strings for input 'city'"), HasSubstr("SavedModel")));
+}
+
+TEST_F(OnnxExportTest, SumsAndMeansOfRowsOfATable) {
+  for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+    for (const bool pads : {false, true}) {
+      EmbedReduceOptions options{.combiner = combiner};
+      if (pads) options.padding_idx = 0;
+      Sequential model({Input(Shape{3}, {.dtype = DType::kInt64}), EmbedReduce(10, 4, options)});
+      EXPECT_THAT(Ops(Exported(model)), Contains("Gather")) << combiner;
+    }
+  }
 }
 
 TEST_F(OnnxExportTest, LayerNormalizationIsOneNode) {

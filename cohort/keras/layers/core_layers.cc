@@ -145,7 +145,7 @@ class EmbeddingLayer final : public Layer {
     }
   }
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
-    OnlyInput(inputs);
+    CheckIndices(OnlyInput(inputs), "Embedding");
     return {{.name = "embeddings",
              .shape = Shape{input_dim_, output_dim_},
              .initializer = options_.embeddings_initializer,

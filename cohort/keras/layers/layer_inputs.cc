@@ -10,6 +10,12 @@ const LayerInput& OnlyInput(const std::vector<LayerInput>& inputs) {
   throw InvalidArgumentError(StrCat("[keras/layer] expected one input; got ", inputs.size()));
 }
 
+void CheckIndices(const LayerInput& input, const char* layer) {
+  if (input.dtype != DType::kString) return;
+  throw InvalidArgumentError(StrCat("[keras/layer] expected indices for ", layer, "; got strings of shape ",
+                                    input.shape, ": put StringLookup or Hashing before it"));
+}
+
 void CheckInputRank(const LayerInput& input, int rank, const char* meaning) {
   if (input.shape.rank() == rank) return;
   std::string advice;

@@ -10,6 +10,8 @@ namespace cohort::keras {
 
 // Returns the only input. Throws InvalidArgumentError if there is not exactly one.
 const LayerInput& OnlyInput(const std::vector<LayerInput>& inputs);
+// Throws InvalidArgumentError if the input is strings. `layer` is the layer's class. It looks rows of a table up.
+void CheckIndices(const LayerInput& input, const char* layer);
 // Throws InvalidArgumentError unless the input's rank is known and equal to `rank`. `meaning` describes the dimensions:
 // "[batch, in]".
 void CheckInputRank(const LayerInput& input, int rank, const char* meaning);

@@ -45,6 +45,7 @@ class EmbedReduceLayer final : public Layer, public NamedArguments {
   std::vector<WeightSpec> Build(const std::vector<LayerInput>& inputs) const override {
     if (inputs.empty() || inputs.size() > 2)
       Fail(StrCat("ids, or ids and their weights; got ", inputs.size(), " inputs"));
+    CheckIndices(inputs[0], "EmbedReduce");
     const Shape& ids = inputs[0].shape;
     if (ids.rank() != 1 && ids.rank() != 2) Fail(StrCat("ids [batch, n] or [batch]; got shape ", ids));
     if (inputs.size() == 2 && !inputs[1].shape.IsCompatibleWith(ids)) {

@@ -188,6 +188,9 @@ TEST(PreprocessingLayersTest, Normalization) {
 Model ClickModel() {
   const LayerTensor user = Input(Shape{1}, {.dtype = DType::kString, .name = "user"});
   const LayerTensor words = Input(Shape{3}, {.dtype = DType::kString, .name = "words"});
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { Embedding(9, 2, {.name = "table"})(words); }),
+      AllOf(HasSubstr("table"), HasSubstr("got strings of shape [?,3]: put StringLookup or Hashing before it")));
   const LayerTensor age = Input(Shape{1}, {.name = "age"});
   const LayerRef known =
       StringLookup({.vocabulary = {"red", "green", "blue"}, .mask_token = "", .output_mode = "multi_hot"});
