@@ -4,6 +4,9 @@
 //   interop_saved_model save_session DIR     trains on a parameter server, and saves the session to DIR. Prints {"x":
 //                                            rows, "scores": rows}
 //   interop_saved_model run DIR SIGNATURE OUTPUT X...   feeds the vector X to the input "x" and prints the output
+//   interop_saved_model predict DIR          reads [{"signature": NAME, "inputs": {NAME: tensor}}] from stdin, and
+//   prints
+//                                            [{NAME: tensor}]; a tensor is {"dtype", "shape", "values": flat list}
 //   interop_saved_model ops                  prints {"op": whether Cohort counts it as TensorFlow's} for all ops
 #include <functional>
 #include <iostream>
@@ -109,6 +112,47 @@ Json RunModel(const Arguments& arguments) {
   return model.Run({{"x", Tensor::Vector(x)}}, arguments.at(1)).at(arguments.at(2)).ToVector<float>();
 }
 
+Tensor TensorOf(const Json& json) {
+  const Shape shape(json.at("shape").get<std::vector<int64_t>>());
+  const Json& values = json.at("values");
+  switch (DTypeFromName(json.at("dtype").get<std::string>())) {
+    case DType::kFloat32: return Tensor::FromValues(values.get<std::vector<float>>(), shape);
+    case DType::kFloat64: return Tensor::FromValues(values.get<std::vector<double>>(), shape);
+    case DType::kInt32: return Tensor::FromValues(values.get<std::vector<int32_t>>(), shape);
+    case DType::kInt64: return Tensor::FromValues(values.get<std::vector<int64_t>>(), shape);
+    case DType::kString: return Tensor::FromValues(values.get<std::vector<std::string>>(), shape);
+    default: throw InvalidArgumentError("no such dtype: " + json.dump());
+  }
+}
+
+Json ValuesOf(const Tensor& value) {
+  switch (value.dtype()) {
+    case DType::kFloat32: return value.ToVector<float>();
+    case DType::kFloat64: return value.ToVector<double>();
+    case DType::kInt32: return value.ToVector<int32_t>();
+    case DType::kInt64: return value.ToVector<int64_t>();
+    case DType::kBool: return value.ToVector<bool>();
+    case DType::kString: return value.ToVector<std::string>();
+    default: throw InvalidArgumentError("no values for " + std::string(DTypeName(value.dtype())));
+  }
+}
+
+// Runs each request of stdin in one loaded model.
+Json Predict(const Arguments& arguments) {
+  const saved_model::SavedModel model(arguments.at(0));
+  Json answers = Json::array();
+  for (const Json& request : Json::parse(std::cin)) {
+    std::map<std::string, Tensor> inputs;
+    for (const auto& [name, value] : request.at("inputs").items()) inputs[name] = TensorOf(value);
+    Json& answer = answers.emplace_back(Json::object());
+    for (const auto& [name, value] : model.Run(inputs, request.at("signature").get<std::string>())) {
+      answer[name] = {
+          {"dtype", DTypeName(value.dtype())}, {"shape", value.shape().dims()}, {"values", ValuesOf(value)}};
+    }
+  }
+  return answers;
+}
+
 Json Ops(const Arguments&) {
   Json ops;
   for (const OpDef* op : OpRegistry::Global().All()) ops[op->name()] = saved_model::HasTensorFlowForm(op->name());
@@ -123,6 +167,7 @@ int main(int argc, char** argv) {
       {"export", cohort::Export},
       {"save_session", cohort::SaveSession},
       {"run", cohort::RunModel},
+      {"predict", cohort::Predict},
       {"ops", cohort::Ops}};
   try {
     cohort::RegisterAll();

@@ -6,15 +6,19 @@
 #include <utility>
 
 #include "cohort/checkpoint/saved_model/saved_model_files_internal.h"
+#include "cohort/checkpoint/saved_model/tensorflow_ops.h"
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/graph_def.h"
+#include "cohort/graph/graph_def/needed_part.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/proto/saved_model.pb.h"
 
 namespace cohort::saved_model {
 namespace {
+
+constexpr char kInitSignature[] = "__saved_model_init_op";
+constexpr char kLegacyInitOp[] = "legacy_init_op";
 
 const proto::MetaGraphDef& MetaGraphOf(const proto::SavedModel& model, const std::set<std::string>& tags,
                                        const std::string& dir) {
@@ -29,8 +33,6 @@ const proto::MetaGraphDef& MetaGraphOf(const proto::SavedModel& model, const std
                              "; its graphs have ", StrJoin(all, ", ")));
 }
 
-std::string NodeOf(const std::string& tensor) { return tensor.substr(0, tensor.find(':')); }
-
 Node* OpOf(const Graph& graph, const std::string& name) {
   Node* node = graph.FindNode(name);
   if (node == nullptr)
@@ -38,44 +40,48 @@ Node* OpOf(const Graph& graph, const std::string& name) {
   return node;
 }
 
-// Removes the nodes on which none of `ends` depends. Cohort may lack their ops.
-void Prune(const std::vector<std::string>& ends, proto::GraphDef& graph) {
-  std::map<std::string, const proto::NodeDef*> by_name;
-  for (const proto::NodeDef& node : graph.node()) by_name[node.name()] = &node;
-  std::set<std::string> needed;
-  std::vector<std::string> open = ends;
-  while (!open.empty()) {
-    const std::string name = NodeOf(open.back().starts_with('^') ? open.back().substr(1) : open.back());
-    open.pop_back();
-    const auto it = by_name.find(name);
-    if (it == by_name.end() || !needed.insert(name).second) continue;
-    open.insert(open.end(), it->second->input().begin(), it->second->input().end());
-  }
-  proto::GraphDef kept;
-  for (proto::NodeDef& node : *graph.mutable_node()) {
-    if (needed.count(node.name()) > 0) *kept.add_node() = std::move(node);
-  }
-  graph.mutable_node()->Swap(kept.mutable_node());
-}
+using Defaults = std::map<std::string, std::map<std::string, std::string>>;
 
 // Removes attributes that Cohort's ops lack, if they have the default that the writer's ops give them. A later version
 // of TensorFlow may have added them; it does the same when an older one reads its graphs. Also removes the names that
-// variables have in messages only.
+// variables have in messages only. `defaults` has the attributes of each op, as bytes.
+void DropUnusedAttrs(const Defaults& defaults, proto::NodeDef& node) {
+  const OpDef* ours = OpRegistry::Global().Find(node.op());
+  if (ours == nullptr) return;
+  if (ours->FindAttr("debug_name") == nullptr) node.mutable_attr()->erase("debug_name");
+  const auto attrs = defaults.find(node.op());
+  if (attrs == defaults.end()) return;
+  for (const auto& [name, value] : attrs->second) {
+    const auto it = node.attr().find(name);
+    if (it == node.attr().end() || ours->FindAttr(name) != nullptr) continue;
+    if (it->second.SerializeAsString() == value) node.mutable_attr()->erase(name);
+  }
+}
+
 void DropUnusedAttrs(const proto::OpList& ops, proto::GraphDef& graph) {
-  std::map<std::string, std::map<std::string, std::string>> defaults;  // of each op: the attributes, as bytes
+  Defaults defaults;
   for (const proto::OpDef& op : ops.op()) {
     for (const auto& attr : op.attr()) defaults[op.name()][attr.name()] = attr.default_value().SerializeAsString();
   }
-  for (proto::NodeDef& node : *graph.mutable_node()) {
-    const OpDef* ours = OpRegistry::Global().Find(node.op());
-    if (ours == nullptr) continue;
-    if (ours->FindAttr("debug_name") == nullptr) node.mutable_attr()->erase("debug_name");
-    for (const auto& [name, value] : defaults[node.op()]) {
-      const auto it = node.attr().find(name);
-      if (it == node.attr().end() || ours->FindAttr(name) != nullptr) continue;
-      if (it->second.SerializeAsString() == value) node.mutable_attr()->erase(name);
-    }
+  for (proto::NodeDef& node : *graph.mutable_node()) DropUnusedAttrs(defaults, node);
+  for (proto::FunctionDef& function : *graph.mutable_library()->mutable_function()) {
+    for (proto::NodeDef& node : *function.mutable_node_def()) DropUnusedAttrs(defaults, node);
   }
+}
+
+// The ops that give local variables and tables their values. TensorFlow 2 names one in a signature, and TensorFlow 1 in
+// a collection.
+std::vector<std::string> InitOpsOf(const proto::MetaGraphDef& meta) {
+  const auto signature = meta.signature_def().find(kInitSignature);
+  if (signature != meta.signature_def().end() && signature->second.outputs().count(kInitSignature) > 0) {
+    return {signature->second.outputs().at(kInitSignature).name()};
+  }
+  for (const char* name : {kMainOp, kLegacyInitOp}) {
+    const auto found = meta.collection_def().find(name);
+    if (found == meta.collection_def().end()) continue;
+    return {found->second.node_list().value().begin(), found->second.node_list().value().end()};
+  }
+  return {};
 }
 
 // Returns the keys as a list for a message.
@@ -95,36 +101,33 @@ SavedModel::SavedModel(const std::string& dir, const std::vector<std::string>& t
     throw DataLossError(StrCat("[saved model] ", dir, kFile, " is not a SavedModel, or is damaged"));
   }
   const proto::MetaGraphDef& meta = MetaGraphOf(model, {tags.begin(), tags.end()}, dir);
-  const bool has_values = !meta.saver_def().restore_op_name().empty();
-  std::vector<std::string> ends;
+  const std::string restore = meta.saver_def().restore_op_name();
+  const std::vector<std::string> init = InitOpsOf(meta);
+  std::vector<std::string> ends = init;
+  if (!restore.empty()) ends.push_back(restore);
   for (const auto& [name, signature] : meta.signature_def()) {
+    if (name == kInitSignature) continue;
     for (const auto& [key, tensor] : signature.inputs()) ends.push_back(tensor.name());
     for (const auto& [key, tensor] : signature.outputs()) ends.push_back(tensor.name());
   }
-  if (has_values) ends.push_back(meta.saver_def().restore_op_name());
-  const auto main_op = meta.collection_def().find(kMainOp);
-  if (main_op != meta.collection_def().end()) {
-    ends.insert(ends.end(), main_op->second.node_list().value().begin(), main_op->second.node_list().value().end());
-  }
-  proto::GraphDef pruned = meta.graph_def();
-  Prune(ends, pruned);
-  DropUnusedAttrs(meta.meta_info_def().stripped_op_list(), pruned);
-  ImportGraphDef(graph_, pruned.SerializeAsString());
+  proto::GraphDef needed = meta.graph_def();
+  const InlinedValues inlined = KeepNeededPart(needed, ends, TensorFlowOps());
+  DropUnusedAttrs(meta.meta_info_def().stripped_op_list(), needed);
+  ImportGraphDefMessage(graph_, needed, TensorFlowOps());
+  const auto find = [&](const proto::TensorInfo& tensor) { return graph_.FindOutput(inlined.Of(tensor.name())); };
   for (const auto& [name, def] : meta.signature_def()) {
+    if (name == kInitSignature) continue;
     SavedModelSignature& signature = signatures_[name];
-    for (const auto& [key, tensor] : def.inputs()) signature.inputs[key] = graph_.FindOutput(tensor.name());
-    for (const auto& [key, tensor] : def.outputs()) signature.outputs[key] = graph_.FindOutput(tensor.name());
+    for (const auto& [key, tensor] : def.inputs()) signature.inputs[key] = find(tensor);
+    for (const auto& [key, tensor] : def.outputs()) signature.outputs[key] = find(tensor);
     signature.method_name = def.method_name();
   }
   session_ = std::make_unique<Session>(graph_, "", config);
-  if (has_values) {
+  if (!restore.empty()) {
     const Output filename = graph_.FindOutput(meta.saver_def().filename_tensor_name());
-    session_->Run({{filename, Tensor::Scalar<std::string>(dir + kValues)}}, {},
-                  {OpOf(graph_, meta.saver_def().restore_op_name())});
+    session_->Run({{filename, Tensor::Scalar<std::string>(dir + kValues)}}, {}, {OpOf(graph_, restore)});
   }
-  if (main_op != meta.collection_def().end()) {
-    for (const std::string& op : main_op->second.node_list().value()) session_->Run({}, {}, {OpOf(graph_, op)});
-  }
+  for (const std::string& op : init) session_->Run({}, {}, {OpOf(graph_, op)});
 }
 
 SavedModel::~SavedModel() = default;

@@ -32,11 +32,21 @@ std::string TensorName(const Output& value, const std::set<const Node*>& args) {
   return StrCat(value.node->name(), ":", arg.name, ":", value.index - first);
 }
 
+bool ReadNumber(const std::string& text, size_t* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+[[noreturn]] void FailInput(const std::string& text) {
+  throw InvalidArgumentError(
+      StrCat("expected an argument or 'node:output:index' of the body; got '", text, "', which is none"));
+}
+
 // Makes a function of a FunctionDef. It writes the GraphDef of the body, and the importer of GraphDefs does the rest.
 class BodyReader {
  public:
-  BodyReader(const proto::FunctionDef& def, Graph* outer, TensorBudget& budget)
-      : def_(def), outer_(outer), budget_(budget) {}
+  BodyReader(const proto::FunctionDef& def, Graph* outer, TensorBudget& budget, const ForeignOps& foreign)
+      : def_(def), outer_(outer), budget_(budget), foreign_(foreign) {}
 
   std::shared_ptr<const Function> Read() {
     if (def_.signature().attr_size() > 0) {
@@ -52,7 +62,7 @@ class BodyReader {
     }
     std::unique_ptr<Graph> graph = outer_ == nullptr ? std::make_unique<Graph>() : outer_->NewBody();
     graph->CloseBody();
-    ImportNodes(*graph, graph_def_, "", budget_);
+    ImportNodes(*graph, graph_def_, "", budget_, foreign_);
     std::vector<Output> args, results;
     for (const proto::OpDef::ArgDef& arg : def_.signature().input_arg()) args.push_back(graph->FindOutput(arg.name()));
     for (const proto::OpDef::ArgDef& result : def_.signature().output_arg()) {
@@ -88,48 +98,46 @@ class BodyReader {
   // Returns "node:flat index" for "node:output_arg:index".
   std::string FlatName(const std::string& text) const {
     if (text.empty() || text[0] == '^' || args_.count(text) > 0) return text;
-    const size_t last = text.rfind(':');
-    const size_t middle = last == std::string::npos || last == 0 ? std::string::npos : text.rfind(':', last - 1);
-    size_t index = 0;
-    if (middle == std::string::npos || !ReadNumber(text.substr(last + 1), &index)) FailInput(text);
-    const auto node = nodes_.find(text.substr(0, middle));
+    const auto node = nodes_.find(text.substr(0, text.find(':')));
     if (node == nodes_.end()) FailInput(text);
-    const OpDef& op = OpRegistry::Global().Get(node->second->op());
-    AttrMap attrs;  // those that say how many outputs there are; others may have large tensors
-    for (const ArgDef& arg : op.outputs()) {
-      const std::string& name = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
-      const auto given = node->second->attr().find(name);
-      if (given != node->second->attr().end()) attrs.emplace(name, FromProto(given->second, budget_));
-    }
-    size_t flat = 0;
-    for (const ArgDef& arg : op.outputs()) {
-      const size_t count = CountOfArg(op, arg, attrs);
-      if (arg.name == text.substr(middle + 1, last - middle - 1)) {
-        if (index >= count) FailInput(text);
-        return StrCat(node->first, ":", flat + index);
-      }
-      flat += count;
-    }
-    FailInput(text);
-  }
-  static bool ReadNumber(const std::string& text, size_t* value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-    return error == std::errc() && end == text.data() + text.size();
-  }
-  [[noreturn]] static void FailInput(const std::string& text) {
-    throw InvalidArgumentError(
-        StrCat("expected an argument or 'node:output:index' of the body; got '", text, "', which is none"));
+    const OpDef* op = foreign_.Find(node->second->op());
+    if (op == nullptr) op = &OpRegistry::Global().Get(node->second->op());
+    return StrCat(node->first, ":", FlatOutputIndex(*op, *node->second, text, budget_));
   }
 
   const proto::FunctionDef& def_;
   Graph* const outer_;
   TensorBudget& budget_;
+  const ForeignOps& foreign_;
   proto::GraphDef graph_def_;
   std::set<std::string> args_;
   std::map<std::string, const proto::NodeDef*> nodes_;
 };
 
 }  // namespace
+
+size_t FlatOutputIndex(const OpDef& op, const proto::NodeDef& def, const std::string& text, TensorBudget& budget) {
+  const size_t last = text.rfind(':');
+  const size_t middle = last == std::string::npos || last == 0 ? std::string::npos : text.rfind(':', last - 1);
+  size_t index = 0;
+  if (middle == std::string::npos || !ReadNumber(text.substr(last + 1), &index)) FailInput(text);
+  AttrMap attrs;  // those that say how many outputs there are; others may have large tensors
+  for (const ArgDef& arg : op.outputs()) {
+    const std::string& name = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
+    const auto given = def.attr().find(name);
+    if (given != def.attr().end()) attrs.emplace(name, FromProto(given->second, budget));
+  }
+  size_t flat = 0;
+  for (const ArgDef& arg : op.outputs()) {
+    const size_t count = CountOfArg(op, arg, attrs);
+    if (arg.name == text.substr(middle + 1, last - middle - 1)) {
+      if (index >= count) FailInput(text);
+      return flat + index;
+    }
+    flat += count;
+  }
+  FailInput(text);
+}
 
 void ToProto(const Function& function, proto::FunctionDef* out) {
   out->Clear();
@@ -167,9 +175,10 @@ void ToProto(const Function& function, proto::FunctionDef* out) {
   }
 }
 
-std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer, TensorBudget& budget) {
+std::shared_ptr<const Function> FromProto(const proto::FunctionDef& def, Graph* outer, TensorBudget& budget,
+                                          const ForeignOps& foreign) {
   try {
-    return BodyReader(def, outer, budget).Read();
+    return BodyReader(def, outer, budget, foreign).Read();
   } catch (const Error& error) {
     ThrowError(error.code(),
                StrCat("[graph] the function '", def.signature().name(), "' cannot be read: ", error.what()));
@@ -204,7 +213,7 @@ std::shared_ptr<const Function> ParseFunction(std::string_view bytes) {
         StrCat("[graph] expected a serialized FunctionDef; got ", bytes.size(), " bytes that are none"));
   }
   TensorBudget budget;
-  return FromProto(def, nullptr, budget);
+  return FromProto(def, nullptr, budget, ForeignOps());
 }
 
 }  // namespace cohort

@@ -16,6 +16,7 @@
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/graph_def/attr_value_proto_internal.h"
 #include "cohort/graph/graph_def/graph_def_internal.h"
+#include "cohort/graph/graph_def/needed_part.h"
 
 namespace cohort {
 namespace {
@@ -28,8 +29,9 @@ struct InputRef {
 
 class Importer {
  public:
-  Importer(Graph& graph, const proto::GraphDef& def, const std::string& prefix, TensorBudget& budget)
-      : graph_(graph), def_(def), prefix_(prefix.empty() ? "" : prefix + "/"), budget_(budget) {}
+  Importer(Graph& graph, const proto::GraphDef& def, const std::string& prefix, TensorBudget& budget,
+           const ForeignOps& foreign)
+      : graph_(graph), def_(def), prefix_(prefix.empty() ? "" : prefix + "/"), budget_(budget), foreign_(foreign) {}
 
   void Run() {
     IndexNames();
@@ -155,6 +157,8 @@ class Importer {
 
   Node* Add(int position) {
     const proto::NodeDef& def = def_.node(position);
+    const ForeignOps::Build* build = foreign_.BuilderOf(def.op());
+    if (build != nullptr) return AddForeign(position, *build);
     const OpDef& op = OpRegistry::Global().Get(def.op());
     const AttrMap attrs = ReadAttrs(def);
     NodeBuilder builder = graph_.Op(def.op());
@@ -187,24 +191,53 @@ class Importer {
     return builder.Finish();
   }
 
+  // Adds the nodes that stand for a node of an op that Cohort lacks. The last of them has the node's name.
+  Node* AddForeign(int position, const ForeignOps::Build& build) {
+    const proto::NodeDef& def = def_.node(position);
+    const OpDef& op = *foreign_.Find(def.op());
+    AttrMap attrs = ReadAttrs(def);
+    for (const AttrDef& attr : op.attrs()) {
+      if (attr.default_value.has_value()) attrs.emplace(attr.name, *attr.default_value);
+    }
+    size_t expected = 0;
+    for (const ArgDef& arg : op.inputs()) expected += CountOfArg(op, arg, attrs);
+    std::vector<Output> values;
+    std::vector<Node*> controls;
+    for (const InputRef& ref : inputs_[static_cast<size_t>(position)]) {
+      const Output value = ValueOf(ref);
+      if (ref.output < 0) {
+        controls.push_back(value.node);
+      } else if (ref.output < value.node->num_outputs()) {
+        values.push_back(value);
+      } else {
+        throw InvalidArgumentError(StrCat("there is no output ", ref.output, " of ", value.node->Describe()));
+      }
+    }
+    if (values.size() != expected) {
+      throw InvalidArgumentError(StrCat("expected ", expected, " inputs, got ", values.size()));
+    }
+    const NameScope scope(graph_, StrCat(prefix_, def.name(), "/made"));
+    const Output result = build(graph_, values, attrs);
+    NodeBuilder builder = graph_.Op("Identity");
+    builder.ExactName(prefix_ + def.name()).IgnoreScopes().Device(def.device()).Input(result);
+    for (Node* control : controls) builder.Control(control);
+    return builder.Finish();
+  }
+
   Graph& graph_;
   const proto::GraphDef& def_;
   const std::string prefix_;
   TensorBudget& budget_;
+  const ForeignOps& foreign_;
   std::unordered_map<std::string, int> by_name_;
   std::vector<std::vector<InputRef>> inputs_;
   std::vector<Node*> added_;
 };
 
-// Graphs of TensorFlow often have functions that nothing in them calls. A function that Cohort cannot have is left out,
-// and a warning is logged.
-void ImportFunction(Graph& graph, const proto::FunctionDef& def, TensorBudget& budget) {
-  if (graph.FindFunction(def.signature().name()) != nullptr) return;
-  try {
-    graph.AddFunction(FromProto(def, &graph, budget));
-  } catch (const Error& error) {
-    LogWarning("graph", error.what(), "; it is left out");
-  }
+void CheckVersion(const proto::GraphDef& def) {
+  if (def.versions().min_consumer() <= kGraphDefVersion) return;
+  throw InvalidArgumentError(StrCat("[graph] the GraphDef asks for readers of version ", def.versions().min_consumer(),
+                                    " or later, this one is ", kGraphDefVersion));
 }
 
 }  // namespace
@@ -228,8 +261,9 @@ size_t CountOfArg(const OpDef& op, const ArgDef& arg, const AttrMap& attrs) {
                                     value == nullptr ? "missing" : value->ToString()));
 }
 
-void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& prefix, TensorBudget& budget) {
-  Importer(graph, def, prefix, budget).Run();
+void ImportNodes(Graph& graph, const proto::GraphDef& def, const std::string& prefix, TensorBudget& budget,
+                 const ForeignOps& foreign) {
+  Importer(graph, def, prefix, budget, foreign).Run();
 }
 
 void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& prefix) {
@@ -240,13 +274,28 @@ void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& pre
     throw InvalidArgumentError(StrCat("[graph] expected a serialized GraphDef, got ", bytes.size(),
                                       " bytes that are none (damaged, cut off or of another format)"));
   }
-  if (def.versions().min_consumer() > kGraphDefVersion) {
-    throw InvalidArgumentError(StrCat("[graph] the GraphDef asks for readers of version ",
-                                      def.versions().min_consumer(), " or later, this one is ", kGraphDefVersion));
-  }
+  CheckVersion(def);
+  const ForeignOps none;
   TensorBudget budget;
-  ImportNodes(graph, def, prefix, budget);
-  for (const proto::FunctionDef& function : def.library().function()) ImportFunction(graph, function, budget);
+  ImportNodes(graph, def, prefix, budget, none);
+  for (const proto::FunctionDef& function : def.library().function()) {
+    if (graph.FindFunction(function.signature().name()) != nullptr) continue;
+    try {
+      graph.AddFunction(FromProto(function, &graph, budget, none));
+    } catch (const Error& error) {
+      // Graphs of TensorFlow often have functions that nothing in them calls.
+      LogWarning("graph", error.what(), "; it is left out");
+    }
+  }
+}
+
+void ImportGraphDefMessage(Graph& graph, const proto::GraphDef& def, const ForeignOps& foreign) {
+  CheckVersion(def);
+  TensorBudget budget;
+  ImportNodes(graph, def, "", budget, foreign);
+  for (const proto::FunctionDef& function : def.library().function()) {
+    graph.AddFunction(FromProto(function, &graph, budget, foreign));
+  }
 }
 
 std::unique_ptr<Graph> ParseGraphDef(std::string_view bytes) {
