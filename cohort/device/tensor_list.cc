@@ -1,5 +1,6 @@
 #include "cohort/device/tensor_list.h"
 
+#include <atomic>
 #include <utility>
 
 #include "cohort/core/str_cat.h"
@@ -13,6 +14,19 @@ struct ListValue final : VariantValue {
   std::string Describe() const override { return StrCat("a list of ", list.size(), " tensors"); }
   TensorList list;
 };
+
+struct IndexedValue final : VariantValue {
+  explicit IndexedValue(IndexedList tensors) : list(std::move(tensors)) {}
+  std::string Describe() const override { return StrCat("a list of ", list.size(), " tensors"); }
+  IndexedList list;
+};
+
+IndexedList Indexed(TensorList list) {
+  const Tensor last = list.size() == 0 ? Tensor() : list.back();
+  IndexedList indexed(list.size(), last.dtype(), Shape::UnknownRank());
+  for (; list.size() > 0; list = list.PopBack()) indexed.Set(list.size() - 1, list.back(), false);
+  return indexed;
+}
 
 }  // namespace
 
@@ -33,6 +47,47 @@ Tensor MakeTensorList(TensorList list) { return MakeVariant(ListValue(std::move(
 
 const TensorList& TensorListOf(const Tensor& value) {
   return VariantOf<ListValue>(value, "[tensor list] expected a list of tensors").list;
+}
+
+Tensor IndexedList::At(int64_t i) const {
+  if (i < 0 || i >= size_) {
+    throw InvalidArgumentError(
+        StrCat("[tensor list] expected the number of one of ", size_, " elements, from 0 on; got ", i));
+  }
+  const auto place = static_cast<size_t>(i);
+  return values_ != nullptr && place < values_->size() ? (*values_)[place] : Tensor();
+}
+
+void IndexedList::Set(int64_t i, Tensor value, bool grow) {
+  if (i >= size_ && grow) size_ = i + 1;
+  if (i < 0 || i >= size_) {
+    throw InvalidArgumentError(
+        StrCat("[tensor list] expected the number of one of ", size_, " elements, from 0 on; got ", i));
+  }
+  if (value.dtype() != dtype_ || !value.shape().IsCompatibleWith(element_shape_)) {
+    throw InvalidArgumentError(StrCat("[tensor list] expected an element of ", dtype_, element_shape_, "; got ",
+                                      value.dtype(), value.shape()));
+  }
+  if (values_ == nullptr) {
+    values_ = std::make_shared<std::vector<Tensor>>();
+  } else if (values_.use_count() > 1) {
+    values_ = std::make_shared<std::vector<Tensor>>(*values_);
+  } else {
+    std::atomic_thread_fence(std::memory_order_acquire);  // another thread may have given up its copy
+  }
+  const auto place = static_cast<size_t>(i);
+  if (place >= values_->size()) values_->resize(place + 1);
+  (*values_)[place] = std::move(value);
+}
+
+Tensor MakeIndexedList(IndexedList list) { return MakeVariant(IndexedValue(std::move(list))); }
+
+IndexedList IndexedListOf(Tensor value) {
+  const auto* object = value.dtype() == DType::kVariant ? static_cast<const VariantValue*>(value.raw_data()) : nullptr;
+  if (dynamic_cast<const ListValue*>(object) != nullptr) return Indexed(TensorListOf(value));
+  const IndexedValue& held = VariantOf<IndexedValue>(value, "[tensor list] expected a list of tensors");
+  if (!value.OwnsBufferAlone()) return held.list;
+  return std::move(const_cast<IndexedValue&>(held).list);  // nothing else sees the list any more
 }
 
 }  // namespace cohort

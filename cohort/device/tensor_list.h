@@ -1,9 +1,12 @@
-// TensorList: a list of tensors that never changes. A scalar tensor of dtype variant can hold it. To add or remove a
-// last element, a program makes a new list, which shares all other elements with the old one.
+// Lists of tensors. A scalar tensor of dtype variant can hold one. TensorList is a list that never changes: to add or
+// remove a last element, a program makes a new list, which shares all other elements with the old one. IndexedList is a
+// list whose elements are set by number, as TensorFlow's TensorArrays do it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "cohort/core/tensor.h"
 
@@ -35,5 +38,36 @@ class TensorList {
 Tensor MakeTensorList(TensorList list);
 // Returns the list of such a tensor. Throws InvalidArgumentError if the tensor holds no list.
 const TensorList& TensorListOf(const Tensor& value);
+
+// A list of `size` tensors of one dtype. An element that was never set is an undefined tensor. A value type:
+// cheap to copy. Each thread may use a copy of its own.
+class IndexedList {
+ public:
+  // `element_shape` is what is known of the shapes of all elements.
+  IndexedList(int64_t size, DType dtype, Shape element_shape)
+      : size_(size), dtype_(dtype), element_shape_(std::move(element_shape)) {}
+
+  int64_t size() const { return size_; }
+  DType dtype() const { return dtype_; }
+  const Shape& element_shape() const { return element_shape_; }
+  // Returns element `i`. Throws InvalidArgumentError if `i` is not in [0, size()).
+  Tensor At(int64_t i) const;
+  // Sets element `i`. If `grow` is true and `i` is size() or more, the list gets more elements. Throws
+  // InvalidArgumentError if `i` is out of range, or if dtype or shape of `value` do not fit.
+  void Set(int64_t i, Tensor value, bool grow);
+
+ private:
+  int64_t size_;
+  DType dtype_;
+  Shape element_shape_;
+  // At most size_ elements; those behind them were never set. Copies share them until one is changed.
+  std::shared_ptr<std::vector<Tensor>> values_;
+};
+
+// Returns a scalar tensor of dtype kVariant that holds the list.
+Tensor MakeIndexedList(IndexedList list);
+// Returns the list of such a tensor, or the elements of a TensorList in the order in which they were pushed. Takes the
+// list out of `value` if nothing else holds it. Throws InvalidArgumentError if the tensor holds no list.
+IndexedList IndexedListOf(Tensor value);
 
 }  // namespace cohort

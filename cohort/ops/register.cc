@@ -21,6 +21,7 @@ void RegisterOps() {
     RegisterCandidateSamplingOps(registry);
     RegisterSpecialFunctionOps(registry);
     RegisterLookupOps(registry);
+    RegisterLookupTableOps(registry);
     RegisterImageFileOps(registry);
     RegisterPartitionOps(registry);
     RegisterUnaryOps(registry);

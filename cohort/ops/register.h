@@ -21,6 +21,7 @@ void RegisterTopKOps(OpRegistry& registry);
 void RegisterCandidateSamplingOps(OpRegistry& registry);
 void RegisterSpecialFunctionOps(OpRegistry& registry);
 void RegisterLookupOps(OpRegistry& registry);
+void RegisterLookupTableOps(OpRegistry& registry);
 void RegisterImageFileOps(OpRegistry& registry);
 void RegisterPartitionOps(OpRegistry& registry);
 void RegisterUnaryOps(OpRegistry& registry);

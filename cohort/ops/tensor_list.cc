@@ -19,6 +19,28 @@ Output ElementShape(Graph& graph, const Shape& shape) {
   return ops::Const(graph, dims, "element_shape");
 }
 
+// The shape that input `i` describes; a scalar says nothing.
+Shape ShapeOfElements(const ShapeContext& c, int i) {
+  return c.input(i).rank() == 1 ? c.input_as_shape(i) : Shape::UnknownRank();
+}
+
+std::vector<Shape> ItemShape(ShapeContext& c) {
+  c.WithRank(1, 0);
+  return {ShapeOfElements(c, 2)};
+}
+
+std::vector<Shape> StackShape(ShapeContext& c) {
+  const Shape element = ShapeOfElements(c, 1);
+  const int64_t count = c.attr<int64_t>("num_elements");
+  if (!element.has_rank() || element.rank() == Shape::kMaxRank) return {Shape::UnknownRank()};
+  std::vector<int64_t> dims = {count < 0 ? -1 : count};
+  dims.insert(dims.end(), element.dims().begin(), element.dims().end());
+  return {Shape(dims)};
+}
+
+// Lists of this kind come from graphs that TensorFlow made, and Cohort does not train these.
+constexpr char kOnlyLoaded[] = "only loaded graphs have the op; loops of Cohort keep values with TensorListPushBack";
+
 std::vector<Shape> PopShapes(ShapeContext& c) {
   return {Shape(), c.input(1).rank() == 1 ? c.input_as_shape(1) : Shape::UnknownRank()};
 }
@@ -58,7 +80,71 @@ PoppedTensor TensorListPopBack(Output list, DType dtype, const Shape& shape, con
 
 }  // namespace ops
 
+namespace {
+
+// The ops of lists whose elements are set by number.
+void RegisterIndexedListOps(OpRegistry& registry) {
+  registry.Register(OpDef("TensorListReserve")
+                        .HostInput("element_shape: shape_type")
+                        .HostInput("num_elements: int32")
+                        .Output("handle: variant")
+                        .Attr("element_dtype: type")
+                        .Attr("shape_type: {int32, int64}")
+                        .ShapeRule(ops::ScalarShape)
+                        .NotDifferentiable("a list without values depends on nothing")
+                        .Doc("A list of `num_elements` tensors, which are not set yet."));
+  registry.Register(OpDef("TensorListFromTensor")
+                        .Input("tensor: element_dtype")
+                        .HostInput("element_shape: shape_type")
+                        .Output("output_handle: variant")
+                        .Attr("element_dtype: type")
+                        .Attr("shape_type: {int32, int64}")
+                        .ShapeRule(ops::ScalarShape)
+                        .NotDifferentiable(kOnlyLoaded)
+                        .Doc("A list of the rows of `tensor`."));
+  registry.Register(OpDef("TensorListGetItem")
+                        .Input("input_handle: variant")
+                        .HostInput("index: int32")
+                        .HostInput("element_shape: int32")
+                        .Output("item: element_dtype")
+                        .Attr("element_dtype: type")
+                        .ShapeRule(ItemShape)
+                        .DataDependentShape()
+                        .NotDifferentiable(kOnlyLoaded)
+                        .Doc("Element `index` of the list; zeros where it was never set."));
+  registry.Register(OpDef("TensorListSetItem")
+                        .Input("input_handle: variant")
+                        .HostInput("index: int32")
+                        .Input("item: element_dtype")
+                        .Output("output_handle: variant")
+                        .Attr("element_dtype: type")
+                        .Attr("resize_if_index_out_of_bounds: bool = false")
+                        .ShapeRule(ops::ScalarShape)
+                        .KeepsLastInput()
+                        .NotDifferentiable(kOnlyLoaded)
+                        .Doc("The list with `item` as element `index`."));
+  registry.Register(OpDef("TensorListStack")
+                        .Input("input_handle: variant")
+                        .HostInput("element_shape: int32")
+                        .Output("tensor: element_dtype")
+                        .Attr("element_dtype: type")
+                        .Attr("num_elements: int = -1")
+                        .ShapeRule(StackShape)
+                        .DataDependentShape()
+                        .NotDifferentiable(kOnlyLoaded)
+                        .Doc("All elements of the list as the rows of one tensor; zeros for those never set."));
+  registry.Register(OpDef("TensorListLength")
+                        .Input("input_handle: variant")
+                        .HostOutput("length: int32")
+                        .ShapeRule(ops::ScalarShape)
+                        .NotDifferentiable("the result is a number of elements")
+                        .Doc("How many elements the list has."));
+}
+
+}  // namespace
+
 void RegisterTensorListOps(OpRegistry& registry) {
+  RegisterIndexedListOps(registry);
   registry.Register(OpDef("EmptyTensorList")
                         .HostInput("element_shape: shape_type")
                         .HostInput("max_num_elements: int32")

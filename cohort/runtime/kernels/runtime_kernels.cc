@@ -179,6 +179,7 @@ void RegisterRuntimeKernels(KernelRegistry& registry) {
   registry.RegisterHostFn("_ToDevice", ToDevice, KernelMemory::kEither);
   RegisterFunctionKernels(registry);
   RegisterTensorListKernels(registry);
+  RegisterLookupTableKernels(registry);
   RegisterQueueKernels(registry);
   RegisterAccumulatorKernels(registry);
   RegisterStepClockKernels(registry);

@@ -1,5 +1,5 @@
 // Host kernels that the runtime itself provides: for the nodes that it adds (_Arg, _Retval, _Send, _Recv), for ops that
-// call functions, for tensor lists, for queues, accumulators and step clocks, and for NoOp, Assert and Print.
+// call functions, for tensor lists, for look-up tables, for queues, accumulators and step clocks, and for NoOp, Assert and Print.
 #pragma once
 
 #include "cohort/device/kernel.h"
@@ -11,6 +11,7 @@ void RegisterRuntimeKernels(KernelRegistry& registry);
 // Registers PartitionedCall, If, While and similar ops.
 void RegisterFunctionKernels(KernelRegistry& registry);
 void RegisterTensorListKernels(KernelRegistry& registry);
+void RegisterLookupTableKernels(KernelRegistry& registry);
 void RegisterQueueKernels(KernelRegistry& registry);
 void RegisterAccumulatorKernels(KernelRegistry& registry);
 void RegisterStepClockKernels(KernelRegistry& registry);

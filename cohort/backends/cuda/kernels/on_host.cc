@@ -29,6 +29,7 @@ constexpr std::string_view kCall = "it only starts the nodes of a function, whic
 constexpr std::string_view kTransport =
     "it only moves values between devices and tasks, through memory that the plan chooses";
 constexpr std::string_view kCollective = "it only starts the collective, which may reduce in the memory of cards";
+constexpr std::string_view kTable = "a table keeps its keys, often strings, in host memory";
 constexpr std::string_view kList = "it only passes tensors on, which stay where they are";
 
 constexpr OpOnHost kOnHost[] = {
@@ -77,14 +78,21 @@ constexpr OpOnHost kOnHost[] = {
     {"DatasetFromDescription", kAnyDevice, kDataset},
     {"EmptyTensorList", kAnyDevice, kList},
     {"FIFOQueueV2", kAnyDevice, kQueue},
+    {"HashTableV2", kAnyDevice, kTable},
     {"HistogramSummary", kAnyDevice, kSummary},
     {"ImageSummary", kAnyDevice, kSummary},
     {"If", kAnyDevice, kCall},
+    {"InitializeTableFromTextFileV2", kAnyDevice, kTable},
+    {"InitializeTableV2", kAnyDevice, kTable},
     {"IteratorGetNext", kAnyDevice, kDataset},
     {"IteratorGetNextAsOptional", kAnyDevice, kDataset},
     {"IteratorV2", kAnyDevice, kDataset},
+    {"LookupTableFindV2", kAnyDevice, kTable},
+    {"LookupTableImportV2", kAnyDevice, kTable},
+    {"LookupTableSizeV2", kAnyDevice, kTable},
     {"MakeIterator", kAnyDevice, kDataset},
     {"MergeSummary", kAnyDevice, kSummary},
+    {"MutableHashTableV2", kAnyDevice, kTable},
     {"NoOp", kAnyDevice, "it computes nothing"},
     {"OptionalFromValue", kAnyDevice, kDataset},
     {"OptionalGetValue", kAnyDevice, kDataset},
@@ -122,8 +130,14 @@ constexpr OpOnHost kOnHost[] = {
     {"StepClockJoin", kAnyDevice, kClock},
     {"StepClockTakeStaleness", kAnyDevice, kClock},
     {"StepClockTick", kAnyDevice, kClock},
+    {"TensorListFromTensor", kAnyDevice, kList},
+    {"TensorListGetItem", kAnyDevice, kList},
+    {"TensorListLength", kAnyDevice, kList},
     {"TensorListPopBack", kAnyDevice, kList},
     {"TensorListPushBack", kAnyDevice, kList},
+    {"TensorListReserve", kAnyDevice, kList},
+    {"TensorListSetItem", kAnyDevice, kList},
+    {"TensorListStack", kAnyDevice, "only loops of loaded graphs make such lists; it copies their elements together"},
     {"While", kAnyDevice, kCall},
     {"_Arg", kAnyDevice, kTransport},
     {"_CheckpointProbe", kAnyDevice, kFile},
