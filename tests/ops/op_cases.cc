@@ -32,6 +32,7 @@ std::vector<OpCase> AllOpCases() {
   AddCollectiveCases(cases);
   AddDatasetCases(cases);
   AddDataFlowCases(cases);
+  AddLoadedGraphCases(cases);
   return cases;
 }
 

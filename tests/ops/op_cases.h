@@ -59,6 +59,7 @@ void AddCheckpointCases(std::vector<OpCase>& cases);
 void AddCollectiveCases(std::vector<OpCase>& cases);
 void AddDatasetCases(std::vector<OpCase>& cases);
 void AddDataFlowCases(std::vector<OpCase>& cases);
+void AddLoadedGraphCases(std::vector<OpCase>& cases);
 
 // Returns "AddV2/broadcast" as a GoogleTest parameter name: "AddV2_broadcast".
 std::string CaseName(const OpCase& op_case);

@@ -2,19 +2,17 @@
 
 #include <utility>
 
-#include "cohort/core/error.h"
-#include "cohort/core/str_cat.h"
-
 namespace cohort {
 
 void ForeignOps::Add(OpDef&& schema, Build build) {
+  if (OpRegistry::Global().Find(schema.name()) != nullptr) return;
   const std::string name = schema.name();
-  if (schema.outputs().size() != 1) {
-    throw InvalidArgumentError(
-        StrCat("[graph] expected one output of the foreign op '", name, "'; it has ", schema.outputs().size()));
-  }
   schemas_.Register(std::move(schema));
-  builders_.emplace(name, std::move(build));
+  entries_[name] = {nullptr, std::move(build)};
+}
+
+void ForeignOps::AddForm(const std::string& op, std::function<bool(const AttrMap& attrs)> applies, Build build) {
+  entries_[op] = {std::move(applies), std::move(build)};
 }
 
 const OpDef* ForeignOps::Find(std::string_view op) const {
@@ -22,9 +20,10 @@ const OpDef* ForeignOps::Find(std::string_view op) const {
   return ours == nullptr ? schemas_.Find(op) : ours;
 }
 
-const ForeignOps::Build* ForeignOps::BuilderOf(std::string_view op) const {
-  const auto it = builders_.find(op);
-  return it == builders_.end() ? nullptr : &it->second;
+const ForeignOps::Build* ForeignOps::BuilderOf(std::string_view op, const AttrMap& attrs) const {
+  const auto it = entries_.find(op);
+  if (it == entries_.end() || (it->second.applies && !it->second.applies(attrs))) return nullptr;
+  return &it->second.build;
 }
 
 }  // namespace cohort

@@ -157,10 +157,10 @@ class Importer {
 
   Node* Add(int position) {
     const proto::NodeDef& def = def_.node(position);
-    const ForeignOps::Build* build = foreign_.BuilderOf(def.op());
-    if (build != nullptr) return AddForeign(position, *build);
-    const OpDef& op = OpRegistry::Global().Get(def.op());
     const AttrMap attrs = ReadAttrs(def);
+    const ForeignOps::Build* build = foreign_.BuilderOf(def.op(), attrs);
+    if (build != nullptr) return AddForeign(position, *build, attrs);
+    const OpDef& op = OpRegistry::Global().Get(def.op());
     NodeBuilder builder = graph_.Op(def.op());
     builder.ExactName(prefix_ + def.name()).IgnoreScopes().Device(def.device()).Attrs(attrs);
 
@@ -192,10 +192,9 @@ class Importer {
   }
 
   // Adds the nodes that stand for a node of an op that Cohort lacks. The last of them has the node's name.
-  Node* AddForeign(int position, const ForeignOps::Build& build) {
+  Node* AddForeign(int position, const ForeignOps::Build& build, AttrMap attrs) {
     const proto::NodeDef& def = def_.node(position);
     const OpDef& op = *foreign_.Find(def.op());
-    AttrMap attrs = ReadAttrs(def);
     for (const AttrDef& attr : op.attrs()) {
       if (attr.default_value.has_value()) attrs.emplace(attr.name, *attr.default_value);
     }
@@ -217,9 +216,14 @@ class Importer {
       throw InvalidArgumentError(StrCat("expected ", expected, " inputs, got ", values.size()));
     }
     const NameScope scope(graph_, StrCat(prefix_, def.name(), "/made"));
-    const Output result = build(graph_, values, attrs);
-    NodeBuilder builder = graph_.Op("Identity");
-    builder.ExactName(prefix_ + def.name()).IgnoreScopes().Device(def.device()).Input(result);
+    const std::vector<Output> results = build(graph_, values, attrs);
+    NodeBuilder builder = graph_.Op(results.size() == 1 ? "Identity" : "IdentityN");
+    builder.ExactName(prefix_ + def.name()).IgnoreScopes().Device(def.device());
+    if (results.size() == 1) {
+      builder.Input(results[0]);
+    } else {
+      builder.Inputs(results);
+    }
     for (Node* control : controls) builder.Control(control);
     return builder.Finish();
   }
