@@ -109,7 +109,6 @@ void RegisterIndexedListOps(OpRegistry& registry) {
                         .Output("item: element_dtype")
                         .Attr("element_dtype: type")
                         .ShapeRule(ItemShape)
-                        .DataDependentShape()
                         .NotDifferentiable(kOnlyLoaded)
                         .Doc("Element `index` of the list; zeros where it was never set."));
   registry.Register(OpDef("TensorListSetItem")
@@ -130,7 +129,6 @@ void RegisterIndexedListOps(OpRegistry& registry) {
                         .Attr("element_dtype: type")
                         .Attr("num_elements: int = -1")
                         .ShapeRule(StackShape)
-                        .DataDependentShape()
                         .NotDifferentiable(kOnlyLoaded)
                         .Doc("All elements of the list as the rows of one tensor; zeros for those never set."));
   registry.Register(OpDef("TensorListLength")

@@ -13,6 +13,7 @@
 #include "cohort/graph/graph_def/needed_part.h"
 #include "cohort/graph/op_def.h"
 #include "cohort/proto/saved_model.pb.h"
+#include "cohort/proto/tensor_proto.h"
 
 namespace cohort::saved_model {
 namespace {
@@ -69,6 +70,24 @@ void DropUnusedAttrs(const proto::OpList& ops, proto::GraphDef& graph) {
   }
 }
 
+// Makes constants of the nodes that stand for paths of assets.
+void FillInAssets(const proto::MetaGraphDef& meta, const std::string& dir, proto::GraphDef& graph) {
+  std::map<std::string, std::string> paths;  // by the name of the node
+  for (const proto::AssetFileDef& asset : meta.asset_file_def()) {
+    const std::string& tensor = asset.tensor_info().name();
+    paths[tensor.substr(0, tensor.find(':'))] = StrCat(dir, kAssets, asset.filename());
+  }
+  for (proto::NodeDef& node : *graph.mutable_node()) {
+    const auto path = paths.find(node.name());
+    if (path == paths.end()) continue;
+    node.set_op("Const");
+    node.clear_input();
+    node.clear_attr();
+    (*node.mutable_attr())["dtype"].set_type(proto::DT_STRING);
+    ToProto(Tensor::Scalar(path->second), (*node.mutable_attr())["value"].mutable_tensor());
+  }
+}
+
 // The ops that give local variables and tables their values. TensorFlow 2 names one in a signature, and TensorFlow 1 in
 // a collection.
 std::vector<std::string> InitOpsOf(const proto::MetaGraphDef& meta) {
@@ -111,6 +130,7 @@ SavedModel::SavedModel(const std::string& dir, const std::vector<std::string>& t
     for (const auto& [key, tensor] : signature.outputs()) ends.push_back(tensor.name());
   }
   proto::GraphDef needed = meta.graph_def();
+  FillInAssets(meta, dir, needed);
   const InlinedValues inlined = KeepNeededPart(needed, ends, TensorFlowOps());
   DropUnusedAttrs(meta.meta_info_def().stripped_op_list(), needed);
   ImportGraphDefMessage(graph_, needed, TensorFlowOps());
