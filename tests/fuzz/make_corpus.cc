@@ -191,6 +191,23 @@ void MakeMessages() {
 
 // ---- graphs ------------------------------------------------------------------------------------------------------
 
+// The inputs of tests/fuzz/saved_model_fuzzer.cc that are not of Cohort were written by TensorFlow 2.
+void MakeSavedModels() {
+  Graph graph;
+  const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{2}, "x");
+  const auto twice = [](Graph&, const std::vector<Output>& in) { return std::vector<Output>{in[0] * 2.0f}; };
+  const auto same = [](Graph&, const std::vector<Output>& in) { return std::vector<Output>{ops::Identity(in[0])}; };
+  const auto branch = [&](Graph&, const std::vector<Output>& in) {
+    return ops::If(ops::Less(ops::Sum(in[0]), 0.0f), {in[0]}, twice, same);
+  };
+  const Output y = ops::Call(graph, {ops::Call(graph, {x}, twice)[0]}, branch)[0];
+  const std::string folder = g_folder + "/saved_model/folder";
+  Session session(graph);
+  saved_model::SimpleSave(session, folder, {{"x", x}}, {{"y", y}});
+  Put("saved_model", "calls", ReadFile(folder + "/saved_model.pb"));
+  std::filesystem::remove_all(folder);
+}
+
 void MakeGraphs() {
   Put("graph_def", "training", SerializeGraphDef(*SomeGraph(), {.output_shapes = true}));
   Graph branches;
@@ -356,6 +373,7 @@ int main(int argc, char** argv) {
   MakeHellos();
   MakeMessages();
   MakeGraphs();
+  MakeSavedModels();
   MakeCheckpoints();
   MakeRecords();
   MakeEvents();

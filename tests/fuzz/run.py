@@ -23,6 +23,7 @@ BIN, OUTPUT, CORPUS = (os.path.join(ROOT, path) for path in ("build/asan/bin", "
 # Target -> the most bytes of an input. Larger inputs are slower and find little more.
 TARGETS = {
     "tf_config": 4096, "hello": 4096, "frames": 8192, "messages": 8192, "graph_def": 8192, "function_def": 8192,
+    "saved_model": 20480,
     "op_shapes": 512, "kernels": 512, "checkpoint": 8192, "tf_record": 4096, "example": 4096, "idx": 2048, "gzip": 4096,
     "csv": 4096, "dataset": 4096, "event_file": 8192, "keras_archive": 16384, "keras_config": 8192, "weights_h5": 16384,
     "keras_model": 8192, "image_file": 4096,

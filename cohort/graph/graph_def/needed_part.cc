@@ -179,7 +179,7 @@ class Inliner {
     }
     for (const proto::OpDef::ArgDef& result : def.signature().output_arg()) {
       const auto value = def.ret().find(result.name());
-      if (value == def.ret().end()) {
+      if (value == def.ret().end() || value->second.empty() || IsControl(value->second)) {
         throw InvalidArgumentError(
             StrCat("[graph] result '", result.name(), "' of the function '", def.signature().name(), "' has no value"));
       }

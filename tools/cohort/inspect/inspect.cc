@@ -54,7 +54,8 @@ bool InspectDirectory(const std::string& path, const InspectOptions& options, st
   }
   std::sort(events.begin(), events.end());
   if (events.empty() && !has_checkpoint) {
-    throw NotFoundError(StrCat("there is no checkpoint (*.index) and no event file (*tfevents*) in ", path));
+    throw NotFoundError(
+        StrCat("there is no checkpoint (*.index), no event file (*tfevents*) and no saved_model.pb in ", path));
   }
   bool good = true;
   if (has_checkpoint) {
@@ -95,6 +96,7 @@ bool InspectAny(const std::string& path, const InspectOptions& options, std::ost
     throw NotFoundError(StrCat("expected a checkpoint, an event file, a TFRecord file or a directory of them; neither ",
                                path, " nor ", IndexFileName(path), " exists"));
   }
+  if (fs::is_directory(path) && FileExists(path + "/saved_model.pb")) return InspectSavedModel(path, options, out, err);
   if (fs::is_directory(path)) return InspectDirectory(path, options, out, err);
   RefuseKerasFile(path);
   return IsEventFile(path) ? InspectEvents(path, options, out, err) : InspectRecords(path, options, out, err);

@@ -7,13 +7,14 @@
 namespace cohort::tools {
 
 int InspectCommand(const Arguments& arguments) {
-  CLI::App app("Lists the contents of a checkpoint, an event file or a TFRecord file.", "cohort inspect");
+  CLI::App app("Lists the contents of a checkpoint, a SavedModel, an event file or a TFRecord file.", "cohort inspect");
   app.set_help_flag("-h,--help", "Print this text");
   std::string path;
   InspectOptions options;
   app.add_option("PATH", path,
-                 "A checkpoint's prefix or one of its files, an event file, a TFRecord file, or a folder. Of a folder, "
-                 "its newest complete checkpoint and its event files are listed")
+                 "A checkpoint's prefix or one of its files, an event file, a TFRecord file, the folder of a "
+                 "SavedModel, or another folder. Of another folder, its newest complete checkpoint and its event files "
+                 "are listed")
       ->required();
   app.add_flag("--values", options.values,
                "Print the values of tensors, the buckets of histograms and the features of examples");

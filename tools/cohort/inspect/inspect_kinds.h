@@ -14,6 +14,9 @@ bool InspectCheckpoint(const std::string& prefix, const InspectOptions& options,
 bool InspectEvents(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
 bool InspectRecords(const std::string& path, const InspectOptions& options, std::ostream& out, std::ostream& err);
 
+// `dir` is the folder of a SavedModel. Lists its signatures and its values.
+bool InspectSavedModel(const std::string& dir, const InspectOptions& options, std::ostream& out, std::ostream& err);
+
 // Collects rows of cells, and prints them in columns.
 class TextTable {
  public:

@@ -13,7 +13,9 @@
 #include "cohort/core/file.h"
 #include "cohort/core/record_io.h"
 #include "cohort/core/testing/temp_folder.h"
+#include "cohort/proto/checkpoint.pb.h"
 #include "cohort/proto/example.pb.h"
+#include "cohort/proto/saved_model.pb.h"
 #include "cohort/summary/event_writer.h"
 
 namespace cohort::tools {
@@ -24,6 +26,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 void Put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -64,6 +67,55 @@ TEST(InspectTest, CheckpointByAnyOfItsNames) {
     EXPECT_THAT(result.out, ContainsRegex("v +int32 +\\[4\\] +16 +2 parts"));
     EXPECT_THAT(result.out, ContainsRegex("\n  3,1 +\\[1\\] +4 +0 "));
   }
+}
+
+// As TensorFlow 2 writes it: the tensors are called by the way to their objects.
+void SaveObjects(const std::string& prefix) {
+  proto::TrackableObjectGraph objects;
+  auto* tensor = objects.add_nodes()->add_attributes();
+  tensor->set_full_name("dense/kernel");
+  tensor->set_checkpoint_key("variables/0/.ATTRIBUTES/VARIABLE_VALUE");
+  BundleWriter writer(prefix);
+  writer.Add("_CHECKPOINTABLE_OBJECT_GRAPH", Tensor::Scalar(objects.SerializeAsString()));
+  writer.Add("variables/0/.ATTRIBUTES/VARIABLE_VALUE", Tensor::Vector<float>({1, 2}));
+  writer.Finish();
+}
+
+TEST(InspectTest, CheckpointOfObjectsNamesVariables) {
+  const testing::TempFolder folder;
+  SaveObjects(folder / "m");
+  const Result result = Inspected(folder / "m");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, ContainsRegex("crc32c +variable\n"));
+  EXPECT_THAT(result.out, ContainsRegex("variables/0/.ATTRIBUTES/VARIABLE_VALUE +float32 .* +dense/kernel\n"));
+}
+
+TEST(InspectTest, SavedModel) {
+  const testing::TempFolder folder;
+  fs::create_directory(folder / "variables");
+  SaveObjects(folder / "variables/variables");
+  proto::SavedModel model;
+  proto::MetaGraphDef* meta = model.add_meta_graphs();
+  meta->mutable_meta_info_def()->add_tags("serve");
+  meta->mutable_meta_info_def()->set_tensorflow_version("2.15.1");
+  meta->mutable_graph_def()->add_node()->set_op("Placeholder");
+  meta->mutable_graph_def()->mutable_library()->add_function()->add_node_def()->set_op("Relu");
+  proto::SignatureDef& signature = (*meta->mutable_signature_def())["serving_default"];
+  proto::TensorInfo& x = (*signature.mutable_inputs())["x"];
+  x.set_name("serving_default_x:0");
+  x.set_dtype(proto::DT_FLOAT);
+  x.mutable_tensor_shape()->add_dim()->set_size(-1);
+  (*signature.mutable_outputs())["y"].mutable_tensor_shape()->set_unknown_rank(true);
+  (*meta->mutable_signature_def())["__saved_model_init_op"].set_method_name("");
+  Put(folder / "saved_model.pb", model.SerializeAsString());
+  const Result result = Inspected(folder.path());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("SavedModel " + folder.path() + ": 1 graph\n"),
+                                HasSubstr("graph {serve}, written by TensorFlow 2.15.1: 1 nodes, 1 functions, 2 ops\n"),
+                                HasSubstr("variables/variables: 2 tensors"), Not(HasSubstr("init_op"))));
+  EXPECT_THAT(result.out, ContainsRegex("serving_default +input +x +float32 +\\[\\?\\] +serving_default_x:0\n"));
+  Put(folder / "saved_model.pb", "\x12\xff");
+  EXPECT_THAT(Inspected(folder.path()).err, HasSubstr("is damaged"));
 }
 
 TEST(InspectTest, CheckpointValuesAndVerification) {
@@ -170,7 +222,7 @@ TEST(InspectTest, WhatIsNoneOfThem) {
   const Result missing = Inspected(folder / "model");
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.err, HasSubstr("neither " + folder / "model nor " + folder / "model.index exists"));
-  EXPECT_THAT(Inspected(folder.path()).err, HasSubstr("no checkpoint (*.index) and no event file"));
+  EXPECT_THAT(Inspected(folder.path()).err, HasSubstr("no checkpoint (*.index), no event file"));
   Put(folder / "text", "this is a long enough line of text\n");
   const Result text = Inspected(folder / "text");
   EXPECT_EQ(text.code, 1);
