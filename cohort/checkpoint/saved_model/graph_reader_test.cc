@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <string>
 
@@ -123,6 +124,10 @@ const std::string kDouble =
                  InBody("two", "Const", {}, Float(2)) + InBody("product", "Mul", {"t", "two:output:0"}, kFloat) +
                      Ret("r", "product:z:0"));
 
+const std::string kCase =
+    StrCat(Attr("Tin", "list { type: DT_FLOAT }"), Attr("Tout", "list { type: DT_FLOAT }"),
+           Attr("branches", "list { func { name: 'double' } func { name: 'minus' } func { name: 'same' } }"));
+
 // ---- graphs that load ----------------------------------------------------------------------------------------------
 
 TEST_F(GraphReaderTest, CallsAreReplacedByTheFunctions) {
@@ -213,6 +218,31 @@ TEST_F(GraphReaderTest, FunctionsOfBranchesAreKeptWithoutCalls) {
   ASSERT_EQ(graph.functions().size(), 2U);
   EXPECT_EQ(graph.functions()[1]->name(), "then");
   EXPECT_NE(graph.functions()[1]->graph().FindNode("a/product"), nullptr);
+}
+
+// x * 2 for 0, -x for 1, and x for all other numbers.
+TEST_F(GraphReaderTest, ChoicesAmongSeveralFunctionsBecomeBranches) {
+  const std::string others =
+      FunctionText("minus", {"t"}, {"r"}, InBody("m", "Neg", {"t"}, kFloat) + Ret("r", "m:y:0")) +
+      FunctionText("same", {"t"}, {"r"}, Ret("r", "t"));
+  const std::string functions = kDouble + others;
+  for (const auto& [number, y] :
+       std::map<int, std::vector<float>>{{0, {2, 4}}, {1, {-1, -2}}, {2, {1, 2}}, {3, {1, 2}}, {-1, {1, 2}}}) {
+    const std::string choice =
+        StrCat(Attr("dtype", "type: DT_INT32"),
+               Attr("value", StrCat("tensor { dtype: DT_INT32 tensor_shape { } int_val: ", number, " }")));
+    const std::string nodes =
+        Input("x") + InGraph("i", "Const", {}, choice) + InGraph("call", "StatelessCase", {"i", "x"}, kCase);
+    EXPECT_THAT(Run(SavedBytes(nodes, functions)), ::testing::ElementsAreArray(y)) << number;
+  }
+  EXPECT_THAT(WhyNot<InvalidArgumentError>(InGraph("call", "Case", {"x", "x", "x"}, kCase), functions),
+              HasSubstr("'call' (Case)"));
+  EXPECT_THAT(WhyNot<InvalidArgumentError>(InGraph("call", "Case", {"x"}), functions), HasSubstr("0 branches"));
+  EXPECT_THAT(WhyNot<NotFoundError>(InGraph("call", "Case", {"x", "x"}, kCase), kDouble), HasSubstr("'same'"));
+  const std::string again =
+      FunctionText("double", {"t"}, {"r"}, InBody("c", "Case", {"t", "t"}, kCase) + Ret("r", "c:output:0"));
+  EXPECT_THAT(WhyNot<InvalidArgumentError>(InGraph("call", "Case", {"x", "x"}, kCase), again + others),
+              HasSubstr("calls itself"));
 }
 
 TEST_F(GraphReaderTest, WhatIsNotNeededMayBeUnknown) {

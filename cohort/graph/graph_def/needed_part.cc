@@ -4,6 +4,7 @@
 #include "cohort/graph/graph_def/needed_part.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <set>
 #include <unordered_map>
@@ -13,6 +14,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/constant_value.h"
+#include "cohort/graph/graph_def/case_op_internal.h"
 #include "cohort/graph/graph_def/graph_def_internal.h"
 
 namespace cohort {
@@ -124,6 +126,7 @@ class Inliner {
           StrCat("[graph] the library has two functions of the name '", function.signature().name(), "'"));
     }
     Prune(ends, "", *def_.mutable_node());
+    LowerCases("", *def_.mutable_node());
     InlinedValues values(ReplaceCalls("", *def_.mutable_node()));
     for (std::string& end : ends) end = values.Of(end);
     Prune(ends, "", *def_.mutable_node());
@@ -157,6 +160,7 @@ class Inliner {
     def = *found->second;
     DescribeArgs(def);
     Prune(EndsOf(def), name, *def.mutable_node_def());
+    LowerCases(name, *def.mutable_node_def());
     const InlinedValues values(ReplaceCalls(name, *def.mutable_node_def()));
     for (auto& [result_name, value] : *def.mutable_ret()) value = values.Of(value);
     NeedFunctions(name, def.node_def());
@@ -196,6 +200,62 @@ class Inliner {
   // Replaces the calls in `nodes`, which are those of a function, or of the graph if `function` is "". Returns what
   // stands for the values of the calls.
   std::map<std::string, std::string> ReplaceCalls(const std::string& function, Nodes& nodes);
+
+  // Replaces the nodes of op Case in `nodes`, which are those of a function, or of the graph if `function` is "".
+  void LowerCases(const std::string& function, Nodes& nodes) {
+    if (std::none_of(nodes.begin(), nodes.end(), IsCase)) return;
+    std::unordered_set<std::string> taken;
+    for (const proto::NodeDef& node : nodes) taken.insert(node.name());
+    if (const auto def = functions_.find(function); def != functions_.end()) {
+      for (const proto::OpDef::ArgDef& arg : def->second->signature().input_arg()) taken.insert(arg.name());
+    }
+    CaseContext context;
+    context.in_graph = function.empty();
+    context.new_node = [&taken](const std::string& wanted) {
+      std::string name = wanted;
+      for (int i = 1; !taken.insert(name).second; ++i) name = StrCat(wanted, "_", i);
+      return name;
+    };
+    context.new_function = [this](const std::string& wanted) {
+      return StrCat(wanted, "_", generated_.size() + functions_.size(), "_", next_case_++);
+    };
+    context.take = [this](uint64_t bytes) { Take(bytes, "Case"); };
+    Nodes out;
+    for (proto::NodeDef& node : nodes) {
+      if (!IsCase(node)) {
+        *out.Add() = std::move(node);
+        continue;
+      }
+      const auto branches = node.attr().find("branches");
+      proto::FunctionDef first;
+      if (branches != node.attr().end() && branches->second.list().func_size() > 0) {
+        const auto found = functions_.find(branches->second.list().func(0).name());
+        if (found != functions_.end()) first = *found->second;
+      }
+      DescribeArgs(first);
+      context.first = &first;
+      CaseParts parts = LowerCase(node, context);
+      for (proto::NodeDef& made : parts.nodes) *out.Add() = std::move(made);
+      for (proto::FunctionDef& made : parts.functions) {
+        generated_.push_back(std::move(made));
+        const std::string& name = generated_.back().signature().name();
+        if (functions_.emplace(name, &generated_.back()).second) continue;
+        throw InvalidArgumentError(StrCat("[graph] the name '", name, "' of a function is taken"));
+      }
+    }
+    nodes.Swap(&out);
+  }
+
+  // Says that `bytes` more are made. `last` is a function or an op.
+  void Take(uint64_t bytes, const std::string& last) {
+    if (bytes > copies_left_) {
+      throw InvalidArgumentError(StrCat(
+          "[graph] the calls of functions cannot be replaced, because the copies of the functions would be too large; "
+          "the last one was '",
+          last, "'"));
+    }
+    copies_left_ -= bytes;
+  }
 
   // Inlines the functions that `nodes` name in attributes, such as the body of a loop, and puts them into needed_.
   void NeedFunctions(const std::string& function, const Nodes& nodes) {
@@ -238,7 +298,9 @@ class Inliner {
   const ForeignOps& foreign_;
   uint64_t copies_left_;
   TensorBudget budget_;
-  std::unordered_map<std::string, const proto::FunctionDef*> functions_;
+  std::deque<proto::FunctionDef> generated_;
+  int next_case_ = 0;
+  std::unordered_map<std::string, const proto::FunctionDef*> functions_;  // of the library, and generated_
   std::map<std::string, std::unique_ptr<Inlined>> inlined_;
   std::set<std::string> open_;    // the functions that are being inlined
   std::set<std::string> needed_;  // the functions of the new library
@@ -295,13 +357,7 @@ class Caller {
                                         "' with an attribute '", name, "', which Cohort's functions do not have"));
     }
     const Inlined& callee = inliner_.Inline(f->second.func().name(), Describe(node, function_));
-    if (callee.cost > inliner_.copies_left_) {
-      throw InvalidArgumentError(
-          StrCat("[graph] the calls of functions cannot be replaced, because the copies of the functions would be "
-                 "too large; the last one was '",
-                 callee.def.signature().name(), "' for ", Describe(node, function_)));
-    }
-    inliner_.copies_left_ -= callee.cost;
+    inliner_.Take(callee.cost, callee.def.signature().name());
     replaced_.insert(node.name());
     Call call{node, callee, {}, {}, ByName(callee.def.node_def(), callee.def.signature().name()), {}};
     ReadInputs(call);

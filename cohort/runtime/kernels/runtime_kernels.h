@@ -1,5 +1,6 @@
 // Host kernels that the runtime itself provides: for the nodes that it adds (_Arg, _Retval, _Send, _Recv), for ops that
-// call functions, for tensor lists, for look-up tables, for queues, accumulators and step clocks, and for NoOp, Assert and Print.
+// call functions, for tensor lists, for look-up tables, for queues, accumulators and step clocks, and for NoOp, Assert
+// and Print.
 #pragma once
 
 #include "cohort/device/kernel.h"
