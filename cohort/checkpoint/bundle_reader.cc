@@ -3,6 +3,7 @@
 // it overlaps (CopyOverlap).
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/crc32c.h"
@@ -45,12 +46,46 @@ void CheckDisjoint(const std::string& name, const std::string& prefix, const std
   }
 }
 
+// Returns the prefix of the checkpoint to which the file `path` belongs by its name, or "" if it belongs to none.
+std::string PrefixOfFile(const std::string& path) {
+  for (const std::string_view ending : {".index", ".meta"}) {
+    if (path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
+  }
+  const size_t data = path.rfind(".data-");
+  return data == std::string::npos || path.find('/', data) != std::string::npos ? "" : path.substr(0, data);
+}
+
+// TensorFlow's V1 format has one file with the name of the prefix. If several tasks have written it, the prefix has
+// question marks in place of a file's number: "model.ckpt-5-?????-of-00002".
+bool IsInFormatV1(const std::string& prefix) {
+  std::string first = prefix;
+  if (const size_t number = prefix.rfind("-?????-of-"); number != std::string::npos) {
+    first.replace(number + 1, 5, "00000");
+  }
+  std::error_code error;
+  return std::filesystem::is_regular_file(first, error);
+}
+
+// Returns what the user may have meant by a prefix that has no index, as a part of an error, or "".
+std::string OtherMeaning(const std::string& prefix) {
+  const std::string real = PrefixOfFile(prefix);
+  if (!real.empty() && FileExists(IndexFileName(real))) {
+    return StrCat(". It is a file of the checkpoint ", real, ", whose name has no such ending");
+  }
+  if (!IsInFormatV1(prefix)) return "";
+  return StrCat(
+      ". The file ", prefix,
+      " is in TensorFlow's V1 format, which is not read. Convert it in TensorFlow: restore it there, and save "
+      "it with tf.compat.v1.train.Saver(write_version=tf.compat.v1.train.SaverDef.V2)");
+}
+
 }  // namespace
 
 BundleReader::BundleReader(const std::string& prefix) : prefix_(prefix) {
   const std::string file = IndexFileName(prefix);
   if (!FileExists(file)) {
-    throw NotFoundError(StrCat("[checkpoint] there is no checkpoint ", prefix, ": ", file, " does not exist"));
+    throw NotFoundError(
+        StrCat("[checkpoint] there is no checkpoint ", prefix, ": ", file, " does not exist", OtherMeaning(prefix)));
   }
   index_ = DecodeIndex(ReadFile(file), file);
   for (auto it = index_.entries.begin(); it != index_.entries.end();) {

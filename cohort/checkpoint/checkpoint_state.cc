@@ -146,6 +146,30 @@ CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& 
   return candidates;
 }
 
+std::string NewestUsableCheckpoint(const std::string& dir, const std::string& file,
+                                   const std::function<Status(const std::string&)>& check) {
+  for (CheckpointCandidates candidates = FindCheckpoints(dir, file);;) {
+    std::string reasons;
+    for (const std::vector<std::string>* list : {&candidates.named, &candidates.others}) {
+      for (const std::string& prefix : *list) {
+        const Status status = check(prefix);
+        if (status.ok()) return prefix;
+        LogWarning("checkpoint", "passing over the checkpoint ", prefix, ": ", status.message());
+        reasons += StrCat("\n  ", prefix, ": ", status.ToString());
+      }
+    }
+    if (candidates.named.empty()) return "";
+    CheckpointCandidates now = FindCheckpoints(dir, file);
+    if (now.named == candidates.named) {
+      throw DataLossError(StrCat("[checkpoint] the state file ", JoinPath(dir, file),
+                                 " names checkpoints, and none of them can be used:", reasons,
+                                 "\nTo begin anew, use another folder, or restore nothing (restore = false of a "
+                                 "Supervisor, --fresh of a program that has it)"));
+    }
+    candidates = std::move(now);
+  }
+}
+
 void DeleteCheckpoint(const std::string& prefix) {
   RemoveFile(IndexFileName(prefix));
   RemoveFile(prefix + ".meta");

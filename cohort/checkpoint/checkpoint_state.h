@@ -2,6 +2,7 @@
 // complete checkpoint, and deletion of files.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +54,13 @@ struct COHORT_EXPORT CheckpointCandidates {
 };
 COHORT_EXPORT CheckpointCandidates FindCheckpoints(const std::string& dir,
                                                    const std::string& file = kCheckpointStateFile);
+
+// Returns the first of FindCheckpoints for which `check`, called with the prefix, returns OK. Logs a warning for each
+// one that it skips. Looks again if the state file has changed meanwhile, because another process may save, and delete
+// what is old. Returns "" if there is none and the state file names none, too. Throws DataLossError if the state file
+// names checkpoints and none can be used; the error has each prefix with the error of `check`.
+COHORT_EXPORT std::string NewestUsableCheckpoint(const std::string& dir, const std::string& file,
+                                                 const std::function<Status(const std::string&)>& check);
 
 // Removes a checkpoint's files and those of IteratorSaver beside it, but not the temporary files of a writer. Removes
 // the index first, because a checkpoint without an index counts as absent. Missing files are no error. Throws

@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 void Put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
@@ -107,6 +108,59 @@ TEST(CheckpointStateTest, UnnamedOnesAreTheLastResort) {
   EXPECT_EQ(LatestCheckpoint(folder.path()), all[2]);
   for (const std::string& prefix : all) DeleteCheckpoint(prefix);
   EXPECT_EQ(LatestCheckpoint(folder.path()), unnamed);
+}
+
+TEST(CheckpointStateTest, WhatTheStateFileNamesMustNotBeIgnored) {
+  const testing::TempFolder folder;
+  const auto newest = [&] { return NewestUsableCheckpoint(folder.path(), "checkpoint", CheckCheckpointComplete); };
+  EXPECT_EQ(newest(), "");
+  Put(folder / "stray.index", "no index");
+  EXPECT_EQ(newest(), "") << "no state file names it";
+  const std::vector<std::string> all = SaveThree(folder);
+  EXPECT_EQ(newest(), all[2]);
+  fs::remove(all[2] + ".index");
+  fs::remove(all[1] + ".data-00000-of-00001");
+  EXPECT_EQ(newest(), all[0]) << "an older one is there";
+  fs::remove(all[0] + ".index");
+  Put(all[0], "the one file of format V1");
+  try {
+    newest();
+    FAIL() << "expected a DataLossError";
+  } catch (const DataLossError& error) {
+    const std::string text = error.what();
+    EXPECT_THAT(text, HasSubstr(folder / "checkpoint"));
+    EXPECT_THAT(text, HasSubstr(all[2] + ".index does not exist"));
+    EXPECT_THAT(text, HasSubstr(all[1] + ".data-00000-of-00001 of the checkpoint is missing"));
+    EXPECT_THAT(text, HasSubstr("The file " + all[0] + " is in TensorFlow's V1 format"));
+    EXPECT_THAT(text, HasSubstr("restore = false"));
+  }
+}
+
+// Another process saves, and deletes what is old, between our look at the state file and at the checkpoints.
+TEST(CheckpointStateTest, ALaterStateFileIsReadIfAllHaveVanished) {
+  const testing::TempFolder folder;
+  const std::vector<std::string> all = SaveThree(folder);
+  std::string saved;
+  const auto check = [&](const std::string& prefix) {
+    if (saved.empty()) {
+      for (const std::string& one : all) DeleteCheckpoint(one);
+      saved = Save(folder / "m-9");
+      WriteCheckpointState(folder.path(), {.model_checkpoint_path = saved}, /*relative_paths=*/false);
+    }
+    return CheckCheckpointComplete(prefix);
+  };
+  EXPECT_EQ(NewestUsableCheckpoint(folder.path(), "checkpoint", check), saved);
+}
+
+TEST(CheckpointStateTest, AFileOfACheckpointIsNoPrefix) {
+  const testing::TempFolder folder;
+  const std::string prefix = Save(folder / "m-1");
+  for (const char* ending : {".index", ".data-00000-of-00001"}) {
+    EXPECT_THAT(CheckCheckpointComplete(prefix + ending).message(),
+                HasSubstr("It is a file of the checkpoint " + prefix + ", whose name has no such ending"));
+  }
+  Put(folder / "old-00000-of-00002", "");
+  EXPECT_THAT(CheckCheckpointComplete(folder / "old-?????-of-00002").message(), HasSubstr("V1 format"));
 }
 
 TEST(CheckpointStateTest, DeleteRemovesItsOwnFilesOnly) {

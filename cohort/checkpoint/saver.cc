@@ -55,18 +55,6 @@ Status CheckIntact(const std::string& prefix) {
   }
 }
 
-std::string NewestIntact(const std::string& dir, const std::string& state_file) {
-  const CheckpointCandidates candidates = FindCheckpoints(dir, state_file);
-  for (const std::vector<std::string>* list : {&candidates.named, &candidates.others}) {
-    for (const std::string& prefix : *list) {
-      const Status status = CheckIntact(prefix);
-      if (status.ok()) return prefix;
-      LogWarning("saver", "passing over the checkpoint ", prefix, ": ", status.message());
-    }
-  }
-  return "";
-}
-
 double ModifiedAt(const std::string& path) {
   std::error_code error;
   const auto time = std::filesystem::last_write_time(path, error);
@@ -224,7 +212,7 @@ void Saver::Restore(Session& session, const std::string& prefix) {
 
 std::string Saver::RestoreLatest(Session& session, const std::string& dir, const std::vector<std::string>& only) {
   MutexLock lock(mu_);
-  std::string prefix = NewestIntact(dir, options_.latest_filename);
+  std::string prefix = NewestUsableCheckpoint(dir, options_.latest_filename, CheckIntact);
   if (prefix.empty()) return "";
   LogInfo("saver", "Restoring parameters from ", prefix);
   const BundleReader reader(prefix);

@@ -74,7 +74,8 @@ class COHORT_EXPORT Saver {
 
   // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. If `only` is
   // not empty, assigns only the variables of these names. Logs a warning for each torn or damaged checkpoint that it
-  // skips. Throws the errors of Restore if the newest intact checkpoint does not fit the graph.
+  // skips. Throws the errors of Restore if the newest intact checkpoint does not fit the graph. Throws DataLossError,
+  // with each checkpoint and what is wrong with it, if the state file names checkpoints and none is intact.
   std::string RestoreLatest(Session& session, const std::string& dir, const std::vector<std::string>& only = {})
       COHORT_EXCLUDES(mu_);
 

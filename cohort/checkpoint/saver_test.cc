@@ -202,6 +202,19 @@ TEST_F(SaverTest, TheNewestIntactOneIsRestoredWhenLaterOnesAreDamaged) {
   EXPECT_EQ(model.Step(), 1);
 }
 
+TEST_F(SaverTest, ItIsAnErrorIfNoneOfTheNamedOnesIsIntact) {
+  Model model;
+  model.session->Run(model.init);
+  model.SetStep(7);
+  model.saver->Save(*model.session, Path("m"), 1);
+  FlipBit(Path("m-1.data-00000-of-00001"));
+  const std::string error = ErrorOf([&] { model.saver->RestoreLatest(*model.session, dir_); });
+  EXPECT_THAT(error, HasSubstr("DataLoss"));
+  EXPECT_THAT(error, HasSubstr(Path("m-1")));
+  EXPECT_THAT(error, HasSubstr("is corrupt"));
+  EXPECT_EQ(model.Step(), 7);
+}
+
 TEST_F(SaverTest, NothingToRestoreIsNoError) {
   Model model;
   EXPECT_EQ(model.saver->RestoreLatest(*model.session, dir_), "");

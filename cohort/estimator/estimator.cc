@@ -106,6 +106,10 @@ Estimator::Estimator(ModelFn model_fn, const RunConfig& config)
 
 std::string Estimator::latest_checkpoint() const { return LatestCheckpoint(config_.model_dir); }
 
+std::string Estimator::TrainedCheckpoint() const {
+  return NewestUsableCheckpoint(config_.model_dir, kCheckpointStateFile, CheckCheckpointComplete);
+}
+
 std::shared_ptr<FileLock> Estimator::LockForTraining() {
   std::shared_ptr<FileLock> lock = training_lock_.lock();
   if (lock == nullptr) {
@@ -251,7 +255,7 @@ EvalMetrics Estimator::Evaluate(const InputFn& input_fn, const EvaluateOptions& 
   if (options.steps && *options.steps <= 0) {
     throw InvalidArgumentError(StrCat("[estimator] expected steps above 0; got ", *options.steps));
   }
-  const std::string checkpoint = options.checkpoint_path.empty() ? latest_checkpoint() : options.checkpoint_path;
+  const std::string checkpoint = options.checkpoint_path.empty() ? TrainedCheckpoint() : options.checkpoint_path;
   if (checkpoint.empty()) {
     LogInfo(kLog, "Could not find trained model in model_dir: ", model_dir(), ", running initialization to evaluate.");
   }
@@ -296,7 +300,7 @@ void Estimator::WriteEvalSummary(const std::string& name, const EvalMetrics& met
 }
 
 std::vector<Prediction> Estimator::Predict(const InputFn& input_fn, const PredictOptions& options) {
-  const std::string checkpoint = options.checkpoint_path.empty() ? latest_checkpoint() : options.checkpoint_path;
+  const std::string checkpoint = options.checkpoint_path.empty() ? TrainedCheckpoint() : options.checkpoint_path;
   if (checkpoint.empty()) {
     LogInfo(kLog, "Could not find trained model in model_dir: ", model_dir(), ", running initialization to predict.");
   }

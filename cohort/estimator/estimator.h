@@ -118,7 +118,8 @@ class COHORT_EXPORT Estimator {
   void Train(const InputFn& input_fn, const TrainOptions& options = {});
   // Restores a checkpoint, and evaluates the model on the data. Without a checkpoint, evaluates the initial values.
   // Writes the metrics as summaries. Throws InvalidArgumentError if the data is endless and there is no number of
-  // steps, FailedPreconditionError if there is no data, and what sessions and hooks throw.
+  // steps, FailedPreconditionError if there is no data, DataLossError if the folder's state file names checkpoints and
+  // none is complete, and what sessions and hooks throw.
   EvalMetrics Evaluate(const InputFn& input_fn, const EvaluateOptions& options = {});
   // Restores a checkpoint, and returns the predictions for all examples of the data. Throws as Evaluate.
   std::vector<Prediction> Predict(const InputFn& input_fn, const PredictOptions& options = {});
@@ -153,6 +154,8 @@ class COHORT_EXPORT Estimator {
   Tensor GetVariableValue(const std::string& name) const;
 
  private:
+  // As latest_checkpoint, but throws DataLossError if the state file names checkpoints and none is complete.
+  std::string TrainedCheckpoint() const;
   // Builds the graph of one call: global step, data, model.
   void Build(ModelGraph& model, const InputFn& input_fn, ModeKeys mode, bool in_cluster) const;
   std::vector<std::shared_ptr<train::SessionRunHook>> TrainingHooks(const ModelGraph& model,

@@ -8,6 +8,7 @@
 
 #include "cohort/checkpoint/saved_model/saved_model.h"
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
@@ -118,6 +119,18 @@ TEST_F(EstimatorTest, AFolderOfAnotherModelIsRefusedByName) {
     }).Train(testing::TrainingData);
   });
   EXPECT_THAT(message, AllOf(HasSubstr("other/dense/"), HasSubstr("not found in checkpoint")));
+}
+
+TEST_F(EstimatorTest, ACheckpointInFormatV1IsNeitherIgnoredNorForgotten) {
+  const std::string state = "model_checkpoint_path: \"model.ckpt-8\"\n";
+  WriteFileAtomically(folder_ / "checkpoint", state);
+  WriteFileAtomically(folder_ / "model.ckpt-8", "the one file of format V1");
+  Estimator model = Make();
+  const auto error_of = [](const std::function<void()>& call) { return MessageOf<DataLossError>(call); };
+  EXPECT_THAT(error_of([&] { model.Train(testing::TrainingData, {.max_steps = 4}); }), HasSubstr("V1 format"));
+  EXPECT_THAT(error_of([&] { model.Evaluate(testing::EvaluationData); }), HasSubstr("V1 format"));
+  EXPECT_THAT(error_of([&] { model.Predict(testing::EvaluationData); }), HasSubstr("V1 format"));
+  EXPECT_EQ(ReadFile(folder_ / "checkpoint"), state);
 }
 
 TEST_F(EstimatorTest, AnExportIsASavedModel) {

@@ -10,6 +10,7 @@
 
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/error.h"
+#include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
@@ -141,6 +142,23 @@ TEST_F(SupervisorTest, ATornCheckpointIsPassedOver) {
   Supervisor supervisor(model.graph, {.logdir = dir_});
   const ManagedSession session = supervisor.managed_session();
   EXPECT_EQ(supervisor.last_checkpoint(), dir_ + "/model.ckpt-1");
+}
+
+TEST_F(SupervisorTest, CheckpointsThatAreNamedAndCannotBeUsedAreAnErrorAndStayNamed) {
+  const std::string state = "model_checkpoint_path: \"model.ckpt-9\"\n";
+  fs::create_directories(dir_);
+  WriteFileAtomically(dir_ + "/checkpoint", state);
+  {
+    Model model;
+    Supervisor supervisor(model.graph, {.logdir = dir_});
+    EXPECT_THAT(MessageOf<DataLossError>([&] { supervisor.managed_session().Close(); }),
+                HasSubstr("model.ckpt-9.index does not exist"));
+  }
+  EXPECT_EQ(ReadFile(dir_ + "/checkpoint"), state);
+  Model model;
+  Supervisor supervisor(model.graph, {.logdir = dir_, .restore = false});
+  supervisor.managed_session().Close();
+  EXPECT_EQ(LatestCheckpoint(dir_), dir_ + "/model.ckpt-0");
 }
 
 TEST_F(SupervisorTest, WritesGraphSummariesAndTheSessionLog) {
