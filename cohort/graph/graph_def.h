@@ -31,9 +31,10 @@ COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions
 
 // Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
 // do not apply to the new nodes; they keep the devices that the GraphDef gives. Adds functions of the GraphDef's
-// library whose names `graph` lacks. If Cohort cannot make one of these functions, leaves it out and logs a warning.
-// Checks all names before it adds the first node. If it then rejects a node, the nodes added before stay. Error
-// messages name the node and the op. Throws
+// library whose names `graph` lacks. Drops attributes that an op of Cohort does not have if they hold false, 0, "" or
+// an empty list, because later versions of TensorFlow add such attributes to ops. If Cohort cannot make one of these
+// functions, leaves it out and logs a warning. Checks all names before it adds the first node. If it then rejects a
+// node, the nodes added before stay. Error messages name the node and the op. Throws
 // - InvalidArgumentError if the bytes are not a GraphDef or need a later version, if two nodes have the same name, if
 //   an input does not exist, if there is a cycle, if the inputs or attributes of a node do not fit its op, or if an
 //   attribute has a value that Cohort cannot hold (AttrValue);

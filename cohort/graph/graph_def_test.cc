@@ -209,6 +209,25 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }), HasSubstr("999999"));
 }
 
+// Later versions of TensorFlow add attributes to ops, with defaults that keep the meaning.
+TEST(GraphDef, DefaultsOfLaterAttributesAreDropped) {
+  proto::GraphDef def;
+  auto& attrs = *AddNode(def, "a", "TestInput")->mutable_attr();
+  attrs["grad_a"].set_b(false);
+  attrs["count"].set_i(0);
+  attrs["rate"].set_f(0);
+  attrs["label"].set_s("");
+  attrs["allowed_devices"].mutable_list();
+  attrs["_kept"].set_b(false);
+  const std::unique_ptr<Graph> graph = ParseGraphDef(Bytes(def));
+  for (const char* dropped : {"grad_a", "count", "rate", "label", "allowed_devices"}) {
+    EXPECT_EQ(graph->FindNode("a")->attrs().count(dropped), 0u) << dropped;
+  }
+  EXPECT_EQ(graph->FindNode("a")->attrs().count("_kept"), 1u);
+  attrs["grad_a"].set_b(true);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }), HasSubstr("'grad_a'"));
+}
+
 // A few bytes ask for very much: the importer refuses it before it takes the memory.
 TEST(GraphDef, SizesAreBounded) {
   proto::GraphDef def;

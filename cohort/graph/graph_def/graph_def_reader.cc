@@ -16,6 +16,7 @@
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/graph_def/attr_value_proto_internal.h"
 #include "cohort/graph/graph_def/graph_def_internal.h"
+#include "cohort/graph/graph_def/later_attrs.h"
 #include "cohort/graph/graph_def/needed_part.h"
 
 namespace cohort {
@@ -157,10 +158,11 @@ class Importer {
 
   Node* Add(int position) {
     const proto::NodeDef& def = def_.node(position);
-    const AttrMap attrs = ReadAttrs(def);
+    AttrMap attrs = ReadAttrs(def);
     const ForeignOps::Build* build = foreign_.BuilderOf(def.op(), attrs);
     if (build != nullptr) return AddForeign(position, *build, attrs);
     const OpDef& op = OpRegistry::Global().Get(def.op());
+    DropLaterAttrs(op, &attrs);
     NodeBuilder builder = graph_.Op(def.op());
     builder.ExactName(prefix_ + def.name()).IgnoreScopes().Device(def.device()).Attrs(attrs);
 
