@@ -160,7 +160,7 @@ void Saver::CheckFits(const BundleReader& reader) const {
   for (const VariableInfo* variable : variables_) {
     const StoredVariable stored = StoredVariable::In(reader, *variable);
     const BundleEntry& entry = reader.Find(stored.name);
-    if (entry.dtype() != variable->dtype) {
+    if (!IsReadableAs(entry.dtype(), variable->dtype)) {
       throw InvalidArgumentError(StrCat("[saver] expected variable '", stored.name, "' as ", variable->dtype,
                                         stored.shape, "; got ", entry.dtype_name(), entry.shape, " in checkpoint ",
                                         reader.prefix()));
@@ -192,7 +192,7 @@ void Saver::Assign(Session& session, const BundleReader& reader, const std::vect
     const size_t size = static_cast<size_t>(elements) * DTypeSize(variables_[i]->dtype);
     if (!feeds.empty() && bytes + size > kRestoreBytes) flush();
     bytes += size;
-    feeds.emplace_back(assignments_[i].fed, stored.Read(reader));
+    feeds.emplace_back(assignments_[i].fed, stored.Read(reader, variables_[i]->dtype));
     assigns.push_back(assignments_[i].assign);
   }
   if (!feeds.empty()) flush();

@@ -68,8 +68,9 @@ class COHORT_EXPORT Saver {
   // Assigns every variable its value in the checkpoint. The variables need not be initialized. First reads and
   // checks all values, but does not keep them. Only then reads them again, a few at a time, and assigns them. Throws
   // NotFoundError if there is no such checkpoint or if it lacks a variable ("Key X not found in checkpoint"),
-  // InvalidArgumentError for another dtype or shape, DataLossError for damaged files, and what the session throws.
-  // Needs memory for 4 MiB of values, or for the largest variable if that is larger.
+  // InvalidArgumentError for another dtype or shape (but a variable of int64 takes a value of int32 or uint8, and one
+  // of int32 a value of uint8), DataLossError for damaged files, and what the session throws. Needs memory for 4 MiB of
+  // values, or for the largest variable if that is larger.
   void Restore(Session& session, const std::string& prefix) COHORT_EXCLUDES(mu_);
 
   // Restores the newest intact checkpoint of `dir` and returns its prefix. Returns "" if there is none. If `only` is

@@ -254,6 +254,34 @@ TEST_F(SaverTest, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(error_with("w", Tensor::Vector<int32_t>({1, 2, 3, 4, 5, 6})), HasSubstr("float32[6]"));
 }
 
+// TensorFlow's `tf.Variable(0, name='global_step')` is of int32, and ours of int64.
+TEST_F(SaverTest, AWiderIntegerTakesAStoredOne) {
+  Graph g;
+  Make(g, "step", Tensor::Scalar<int32_t>(-7));
+  Make(g, "bytes", Tensor::Vector<uint8_t>({0, 255}));
+  Saver saver(g);
+  Session session(g);
+  session.Run(ops::GlobalVariablesInitializer(g));
+  const std::string prefix = saver.Save(session, Path("m"));
+
+  Graph wide;
+  const ops::Variable step = Make(wide, "step", Tensor::Scalar<int64_t>(0));
+  const ops::Variable bytes = Make(wide, "bytes", Tensor::Vector<int32_t>({0, 0}));
+  Saver reader(wide);
+  Session wide_session(wide);
+  reader.Restore(wide_session, prefix);
+  EXPECT_EQ(wide_session.Run(step.value()).scalar<int64_t>(), -7);
+  EXPECT_EQ(wide_session.Run(bytes.value()).ToVector<int32_t>(), (std::vector<int32_t>{0, 255}));
+  const std::string back = reader.Save(wide_session, Path("wide"));
+  EXPECT_THAT(ErrorOf([&] { saver.Restore(session, back); }), HasSubstr("as uint8[2]; got int32[2]"));
+
+  Graph floating;
+  Make(floating, "step", Tensor::Scalar(0.0));
+  Saver other(floating);
+  Session other_session(floating);
+  EXPECT_THAT(ErrorOf([&] { other.Restore(other_session, prefix); }), HasSubstr("as float64[]; got int32[]"));
+}
+
 TEST_F(SaverTest, AVariableWithoutAValueFailsTheSaveAndLeavesNoFile) {
   Model model;
   EXPECT_THAT(ErrorOf([&] { model.saver->Save(*model.session, Path("m"), 1); }), HasSubstr("uninitialized value"));

@@ -10,6 +10,10 @@
 
 namespace cohort {
 
+// Returns whether a variable of `wanted` can have each value of a stored tensor of `stored`: if they are equal, or both
+// are integers and `wanted` is wider. Programs for TensorFlow often have a global step of int32.
+bool IsReadableAs(DType stored, DType wanted);
+
 // A variable that is some rows of another one (VariableInfo::rows_of) is stored as these rows of the whole tensor, as
 // TensorFlow stores partitioned variables. So a program with other parts, or with one variable, can read it.
 struct StoredVariable {
@@ -23,8 +27,9 @@ struct StoredVariable {
   // versions wrote them, this is the part's own name. Does not look whether the checkpoint has it at all.
   static StoredVariable In(const BundleReader& reader, const VariableInfo& variable);
 
-  // Returns the value. Throws what BundleReader::Read and ReadSlice throw.
-  Tensor Read(const BundleReader& reader) const { return rows ? reader.ReadSlice(name, *rows) : reader.Read(name); }
+  // Returns the value as `dtype`. Requires: IsReadableAs holds for it. Throws what BundleReader::Read and ReadSlice
+  // throw.
+  Tensor Read(const BundleReader& reader, DType dtype) const;
   // Returns the text of `rows` for ops, or "" if the variable is the whole tensor.
   std::string ShapeAndSliceText() const { return rows ? ShapeAndSlice(shape, *rows) : ""; }
 };

@@ -301,10 +301,13 @@ std::vector<Node*> NodesOf(const Graph& graph, const Signatures& signatures) {
 }
 
 Tensor ValueIn(const BundleReader& reader, const VariableInfo& variable) {
-  Tensor value = StoredVariable::In(reader, variable).Read(reader);
-  if (value.dtype() == variable.dtype && value.shape().IsCompatibleWith(variable.shape)) return value;
-  throw InvalidArgumentError(StrCat("[saved model] expected ", variable.name, " to be ", variable.dtype, variable.shape,
-                                    "; got ", value.dtype(), value.shape(), " in the checkpoint ", reader.prefix()));
+  const StoredVariable stored = StoredVariable::In(reader, variable);
+  const BundleEntry& entry = reader.Find(stored.name);
+  if (IsReadableAs(entry.dtype(), variable.dtype) && stored.shape.IsCompatibleWith(entry.shape)) {
+    return stored.Read(reader, variable.dtype);
+  }
+  throw InvalidArgumentError(StrCat("[saved model] expected ", stored.name, " to be ", variable.dtype, stored.shape,
+                                    "; got ", entry.dtype(), entry.shape, " in the checkpoint ", reader.prefix()));
 }
 
 }  // namespace
