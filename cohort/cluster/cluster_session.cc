@@ -21,8 +21,12 @@ constexpr std::string_view kAfterScheme = "://";
 class ClusterTarget final : public ClusterView {
  public:
   // `owned`: a client node that ends with the session.
-  ClusterTarget(std::shared_ptr<ClusterNode> node, DeviceName default_task, bool owned)
-      : node_(std::move(node)), default_task_(std::move(default_task)), owned_(owned) {}
+  ClusterTarget(std::shared_ptr<ClusterNode> node, DeviceName default_task, bool owned,
+                std::function<Status()> interrupted)
+      : node_(std::move(node)),
+        default_task_(std::move(default_task)),
+        owned_(owned),
+        interrupted_(std::move(interrupted)) {}
   ~ClusterTarget() override {
     if (owned_) node_->Stop(Status(Code::kCancelled, "[session] the client's session was closed"));
   }
@@ -34,19 +38,20 @@ class ClusterTarget final : public ClusterView {
     return all;
   }
   std::shared_ptr<TaskClient> Connect(const DeviceName& task, std::chrono::steady_clock::time_point deadline) override {
-    return node_->steps().ClientFor(task, deadline);
+    return node_->steps().ClientFor(task, {.deadline = deadline, .interrupted = interrupted_});
   }
 
  private:
   std::shared_ptr<ClusterNode> node_;
   DeviceName default_task_;
   bool owned_;
+  const std::function<Status()> interrupted_;  // SessionConfig::interrupted
 };
 
 std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const SessionConfig& config) {
   if (auto node = ServerDirectory::Global().Find(target)) {
     const DeviceName task = node->task();
-    return std::make_unique<ClusterTarget>(std::move(node), task, false);
+    return std::make_unique<ClusterTarget>(std::move(node), task, false, config.interrupted);
   }
   const size_t scheme = target.find(kAfterScheme);
   const std::string protocol = target.substr(0, scheme);
@@ -57,9 +62,11 @@ std::unique_ptr<ClusterView> MakeClusterView(const std::string& target, const Se
   transport.allow_insecure = config.allow_insecure;
   if (protocol != "in_process") transport.tls = FindTlsFiles(config.tls, "client", 0);
   auto node = MakeClientNode(protocol, transport);
-  const auto connection = node->peers().ReachAddress(address, {.deadline = DeadlineAfter(config.connect_timeout)});
+  const auto connection = node->peers().ReachAddress(
+      address, {.deadline = DeadlineAfter(config.connect_timeout), .interrupted = config.interrupted});
   node->peers().set_cluster(ParseTFConfig(connection->peer().cluster).cluster);
-  return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true);
+  return std::make_unique<ClusterTarget>(std::move(node), DeviceName::Parse(connection->peer().task), true,
+                                         config.interrupted);
 }
 
 }  // namespace

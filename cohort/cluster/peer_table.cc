@@ -263,7 +263,11 @@ void PeerTable::PauseDialing(const std::string& task, Clock::time_point until, c
   MutexLock lock(mu_);
   for (;;) {
     if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
-    if (limits.interrupted) limits.interrupted().ThrowIfError();
+    if (const Status why = limits.interrupted ? limits.interrupted() : Status(); !why.ok()) {
+      Status(why.code(), StrCat(why.message(), "; ", identity_.task, " waits no longer for ",
+                                task.empty() ? "the target's task" : task))
+          .ThrowIfError();
+    }
     if (connections_.count(task) > 0 || !changed_.WaitUntil(mu_, until)) return;
   }
 }

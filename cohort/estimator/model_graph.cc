@@ -91,8 +91,8 @@ void ModelGraph::RunMetrics(train::MonitoredSession& session, std::optional<int6
     while (done < steps.value_or(INT64_MAX)) {
       if (session.should_stop()) {
         if (!StopSignal::Received()) break;  // a hook has stopped it
-        throw CancelledError(
-            StrCat("[estimator] SIGTERM has stopped the evaluation after ", done, " batches; there are no results"));
+        throw CancelledError(StrCat("[estimator] ", StopSignal::Name(), " has stopped the evaluation after ", done,
+                                    " batches; there are no results"));
       }
       session.Run({}, {}, updates);
       ++done;

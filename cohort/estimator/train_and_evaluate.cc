@@ -162,7 +162,8 @@ class EvaluateAfterSave final : public train::CheckpointSaverListener {
   }
   void End(Session&, int64_t step) override {
     if (StopSignal::Received()) {
-      LogInfo(kTaskLog, "Got SIGTERM: the training has stopped and saved step ", step, ". Nothing more is evaluated.");
+      LogInfo(kTaskLog, "Got ", StopSignal::Name(), ": the training has stopped and saved step ", step,
+              ". Nothing more is evaluated.");
     } else if (evaluation_.step() != step) {
       evaluation_.Run(estimator_.latest_checkpoint(), /*is_final=*/true);
     } else if (!IsLast(step)) {
@@ -238,7 +239,8 @@ void AnnounceFinalStep(const Estimator& estimator, const TrainSpec& train_spec, 
   if (last.empty()) return;
   const int64_t step = StepOfCheckpoint(last);
   if (StopSignal::Received() && step < train_spec.max_steps.value_or(INT64_MAX)) {
-    LogInfo(kTaskLog, "Got SIGTERM: the training has stopped at step ", step, ". Start its tasks again to go on.");
+    LogInfo(kTaskLog, "Got ", StopSignal::Name(), ": the training has stopped at step ", step,
+            ". Start its tasks again to go on.");
     return;
   }
   WriteFileAtomically(DoneFile(estimator), StrCat(step, " ", NewIncarnation(), "\n"));
@@ -370,7 +372,7 @@ std::optional<TrainAndEvaluateResult> RunEvaluator(Estimator& estimator, const T
     if (is_new && read) wait.Renew();  // it was evaluated now, or will be when the throttle is over
     wait.Check(newest);
   }
-  LogInfo(kTaskLog, "Got SIGTERM: the evaluator ends. Start it again to evaluate newer checkpoints.");
+  LogInfo(kTaskLog, "Got ", StopSignal::Name(), ": the evaluator ends. Start it again to evaluate newer checkpoints.");
   return evaluation.result();
 }
 

@@ -51,6 +51,10 @@ struct COHORT_EXPORT SessionConfig {
   std::optional<std::chrono::milliseconds> progress_limit;
   // The longest time for which the session waits for a task that is not up yet.
   std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
+  // The session calls it between two attempts to reach a task that is not up, about every half second. If it returns an
+  // error, the wait ends, and the call that waits (the constructor, Run, RunAsync or MakeCallable) fails with this
+  // error. It must not use the session. It is called as long as the session exists. Null: only the limits end the wait.
+  std::function<Status()> interrupted = nullptr;
   // Allows connections that are not encrypted to addresses other than loopback. It has an effect only if the target is
   // a server of another process.
   bool allow_insecure = false;

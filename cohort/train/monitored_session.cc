@@ -69,6 +69,10 @@ MonitoredSession::MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator>
       signalled_ = true;
       if (creating_) StopBySignal();
     });
+    // A step that has begun goes on; but none begins while a task is missing.
+    creator_->SetInterrupted([this] {
+      return signalled_ ? Status(Code::kCancelled, StrCat("[monitored session] got ", StopSignal::Name())) : Status();
+    });
   }
   for (const auto& hook : options_.hooks) {
     if (hook == nullptr) throw InvalidArgumentError("[monitored session] expected hooks; got a null pointer");

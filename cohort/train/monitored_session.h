@@ -69,6 +69,8 @@ class COHORT_EXPORT SessionCreator {
   // Returns the marker that the latest CreateSession has seen; 0 if there is none. It changes whenever the chief
   // restores or initializes the variables.
   int64_t state() const { return state_; }
+  // Sets SessionConfig::interrupted of later sessions. The function that the options give is asked first.
+  void SetInterrupted(const std::function<Status()>& interrupted);
   // Tells the creator that a step has ended, before which the global step was `before`. A later CreateSession can then
   // say how many steps are lost.
   void NoteStep(int64_t before) { seen_step_ = before + 1; }
@@ -110,8 +112,8 @@ struct COHORT_EXPORT MonitoredSessionOptions {
   std::vector<std::shared_ptr<SessionRunHook>> hooks;
   // false: an AbortedError or UnavailableError ends the session (TensorFlow's SingularMonitoredSession).
   bool recover = true;
-  // true: SIGTERM ends the loop in good order, see StopSignal. For sessions that train; an evaluation of a part of the
-  // data would be wrong.
+  // true: SIGTERM or SIGINT ends the loop in good order, see StopSignal. For sessions that train; an evaluation of a
+  // part of the data would be wrong.
   bool stops_on_sigterm = false;
   // Whether this process writes checkpoints or summaries; the scaffold then has a saver and a summary op.
   bool writes = false;
@@ -165,9 +167,8 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // errors of `body`, and what Close throws.
   void RunUntilStop(const std::function<void(MonitoredSession&)>& body);
 
-  // Returns true after a hook or a thread of the coordinator has asked to stop, after Close, and after SIGTERM (see
-  // StopSignal). Throws the first error
-  // that a thread of the coordinator had.
+  // Returns true after a hook or a thread of the coordinator has asked to stop, after Close, and after SIGTERM or
+  // SIGINT (see StopSignal). Throws the first error that a thread of the coordinator had.
   bool should_stop();
   // Calls End of all hooks, stops the coordinator's threads, and closes the session. The chief then calls AnnounceDone
   // of its server, unless SIGTERM has ended the loop. Throws what a hook or a thread of the coordinator throws; the

@@ -25,6 +25,13 @@ SessionCreator::SessionCreator(Graph& graph, SessionCreatorOptions options) : op
 
 SessionCreator::~SessionCreator() = default;
 
+void SessionCreator::SetInterrupted(const std::function<Status()>& interrupted) {
+  options_.config.interrupted = [given = options_.config.interrupted, interrupted] {
+    const Status why = given ? given() : Status();
+    return why.ok() ? interrupted() : why;
+  };
+}
+
 SessionManagerOptions SessionCreator::Waits() {
   SessionManagerOptions waits{.max_wait = options_.max_wait};
   if (record_ != nullptr) {

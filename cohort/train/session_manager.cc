@@ -142,9 +142,18 @@ SessionManager::Found SessionManager::Look(Session& session, const PrepareOption
   return found;
 }
 
+std::unique_ptr<Session> SessionManager::Open(const std::string& target, SessionConfig config) const {
+  config.interrupted = [&coordinator = coordinator_, given = config.interrupted] {
+    Status why = given ? given() : Status();
+    if (why.ok() && coordinator.should_stop()) why = Status(Code::kCancelled, "[session manager] asked to stop");
+    return why;
+  };
+  return std::make_unique<Session>(graph_, target, config);
+}
+
 PreparedSession SessionManager::PrepareSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
-  auto session = std::make_unique<Session>(graph_, target, config);
+  std::unique_ptr<Session> session = Open(target, config);
   WriteClusterFileOf(target, options.checkpoint_dir);
   Found found = Look(*session, options);
   if (options_.lead) {
@@ -187,7 +196,7 @@ PreparedSession SessionManager::PrepareSession(const std::string& target, const 
 
 PreparedSession SessionManager::RecoverSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
-  auto session = std::make_unique<Session>(graph_, target, config);
+  std::unique_ptr<Session> session = Open(target, config);
   std::string restored = Restore(*session, options);
   if (restored.empty()) return {};
   RunLocalInit(*session, "restoring " + restored);
@@ -209,7 +218,7 @@ std::string SessionManager::ReasonToWait(Session& session, int64_t* marker) cons
 PreparedSession SessionManager::WaitForSession(const std::string& target, SessionConfig config) const {
   Patience patience(coordinator_, options_);
   config.connect_timeout = std::min(config.connect_timeout, options_.max_wait);
-  PreparedSession prepared{.session = std::make_unique<Session>(graph_, target, config)};
+  PreparedSession prepared{.session = Open(target, config)};
   for (;;) {
     const std::string reason = ReasonToWait(*prepared.session, &prepared.marker);
     if (reason.empty()) break;

@@ -59,7 +59,9 @@ struct COHORT_EXPORT PreparedSession {
 };
 
 // A Supervisor makes and owns it, or a program that has no Supervisor. Only one thread at a time may use it. `graph`,
-// `scaffold` and `coordinator` must outlive it.
+// `scaffold` and `coordinator` must outlive it, and `graph` and `coordinator` also the sessions that it opens. If the
+// coordinator is asked to stop while such a session waits for a task that is not up, the call that waits throws
+// CancelledError.
 class COHORT_EXPORT SessionManager {
  public:
   // Requires: the scaffold is finalized before any other function of this object is called.
@@ -97,6 +99,8 @@ class COHORT_EXPORT SessionManager {
   };
   Found Look(Session& session, const PrepareOptions& options) const;
   std::string Restore(Session& session, const PrepareOptions& options, const std::vector<std::string>& only = {}) const;
+  // Opens a session that waits for no task any more once the coordinator stops.
+  std::unique_ptr<Session> Open(const std::string& target, SessionConfig config) const;
   // Returns why the session cannot begin yet, or "".
   std::string ReasonToWait(Session& session, int64_t* marker) const;
 

@@ -102,7 +102,8 @@ class COHORT_EXPORT Supervisor {
   // checkpoint if the global step is still that of the last one. They write summaries and `global_step/sec` every
   // save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what Session and Saver
   // throw, such as DataLossError if the state file names checkpoints and none can be used. For the chief, throws also
-  // FailedPreconditionError if a variable has no value after the initialization or restore. For another worker, throws also
+  // FailedPreconditionError if a variable has no value after the initialization or restore. For another worker, throws
+  // also
   // - DeadlineExceededError, with the names of variables that have no value, if the wait takes longer than max_wait;
   // - UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
   // - CancelledError if RequestStop is called during the wait;
@@ -113,7 +114,7 @@ class COHORT_EXPORT Supervisor {
   // servers hold this training as an earlier chief has described it, and it differs.
   ManagedSession managed_session(const std::string& target = "", const SessionConfig& config = {});
 
-  // Returns true after RequestStop, after a service has failed, and after SIGTERM (see StopSignal).
+  // Returns true after RequestStop, after a service has failed, and after SIGTERM or SIGINT (see StopSignal).
   bool should_stop() const { return coordinator_.should_stop(); }
   // Asks the services to end, and makes should_stop() return true so that the program's loop ends. Does not wait.
   // ManagedSession::Close throws the first error that was given here or that a service had. An OutOfRangeError means a

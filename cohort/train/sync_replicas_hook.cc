@@ -115,13 +115,14 @@ void SyncReplicasHook::LeaveAfterSigterm(Session& session, Coordinator& coordina
   coordinator.Loop("sync sigterm", kLookForSigterm, [failure = failure_, patience, &session, looks = 0]() mutable {
     if (!StopSignal::Received() || ++looks <= patience) return;
     if (looks == patience + 1) {
-      LogInfo("train", "SyncReplicas: no step may wait for a token any more, because this task has got SIGTERM");
+      LogInfo("train", "SyncReplicas: no step may wait for a token any more, because this task has got ",
+              StopSignal::Name());
     }
-    session.RunAsync(failure.Request(Status(
-                         Code::kOutOfRange,
-                         StrCat("[train/sync replicas] expected a token within ", SecondsOf(patience * kLookForSigterm),
-                                " s of SIGTERM; got none, because the chief or another worker has left; start ",
-                                "this task again, and it goes on"))),
+    session.RunAsync(failure.Request(Status(Code::kOutOfRange,
+                                            StrCat("[train/sync replicas] expected a token within ",
+                                                   SecondsOf(patience * kLookForSigterm), " s of ", StopSignal::Name(),
+                                                   "; got none, because the chief or another worker has left; start ",
+                                                   "this task again, and it goes on"))),
                      [](const Status&, const RunResults&) {});
   });
 }

@@ -61,7 +61,9 @@ TEST_F(Guide000Test, TheCommandsAsTyped) {
   }
   Interrupt();
   for (LaunchedProgram* program : {&chief, &worker}) {
-    const Words lines = Lines(program->out());
+    Words lines = Lines(program->out());
+    ASSERT_THAT(lines.back(), MatchesRegex("worker [01]: [0-9]+ steps in .* steps/s"));
+    lines.pop_back();
     EXPECT_THAT(lines, Each(MatchesRegex("step: [0-9]+000, weight: -?[0-9]+\\.[0-9]{6}, biase: -?[0-9]+\\.[0-9]{6}, "
                                          "loss: [0-9]+\\.[0-9]{6}")));
   }

@@ -84,10 +84,10 @@ StepService::StepService(ClusterNode& node, std::shared_ptr<const DeviceSet> dev
 
 StepService::~StepService() = default;
 
-std::shared_ptr<TaskClient> StepService::ClientFor(const DeviceName& task, Clock::time_point deadline) {
+std::shared_ptr<TaskClient> StepService::ClientFor(const DeviceName& task, const DialLimits& limits) {
   if (local_ != nullptr && task == node_.task()) return local_;
-  const std::shared_ptr<RemoteTask> remote = RemoteTaskOn(node_.peers().Reach(task, {.deadline = deadline}));
-  remote->FetchDevices(std::min(deadline, Clock::now() + kDevicesTimeout));
+  const std::shared_ptr<RemoteTask> remote = RemoteTaskOn(node_.peers().Reach(task, limits));
+  remote->FetchDevices(std::min(limits.deadline, Clock::now() + kDevicesTimeout));
   return remote;
 }
 

@@ -36,7 +36,7 @@ class StepService final : public NodeService {
   // connects to the task, and waits and throws as PeerTable::Reach does. Then asks the task for its devices. Throws
   // DeadlineExceededError if the task has not answered a minute after it was asked, or at `deadline` if that is
   // earlier.
-  std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, std::chrono::steady_clock::time_point deadline);
+  std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, const DialLimits& limits);
   // Returns the leases of the sessions that other processes have on this task.
   std::vector<LeaseTable::Entry> Leases() { return leases_.List(); }
   // Connects to the task at `address`, whatever its name. Throws what PeerTable::ReachAddress throws.

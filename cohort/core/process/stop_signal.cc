@@ -22,12 +22,13 @@ constexpr unsigned kDefaultGrace = 60;  // seconds
 
 // What the handler uses.
 std::atomic<int> listeners{0};
-std::atomic<bool> received{false};
+std::atomic<int> received{0};  // the signal
 std::atomic<unsigned> grace_seconds{kDefaultGrace};
 std::atomic<int> pipe_to_thread{-1};
 
-void HandleSigterm(int signal_number) {
-  if (listeners.load() == 0 || received.exchange(true)) {
+void Handle(int signal_number) {
+  int none = 0;
+  if (listeners.load() == 0 || !received.compare_exchange_strong(none, signal_number)) {
     signal(signal_number, SIG_DFL);
     raise(signal_number);
     return;
@@ -60,15 +61,20 @@ class StopSignals {
   void Remove(const std::function<void()>* function) COHORT_EXCLUDES(mu_) {
     MutexLock lock(mu_);
     functions_.erase(std::ranges::find(functions_, function));
-    if (--listeners == 0 && received.load()) alarm(0);
+    if (--listeners == 0 && received.load() != 0) alarm(0);
   }
 
  private:
   void Install() COHORT_REQUIRES(mu_) {
     installed_ = true;
-    struct sigaction now {};
-    if (sigaction(SIGTERM, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+    std::vector<int> signals;
+    for (const int signal_number : {SIGTERM, SIGINT}) {
+      struct sigaction now {};
+      if (sigaction(signal_number, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) continue;
+      if (now.sa_handler == SIG_DFL) signals.push_back(signal_number);
+    }
     int ends[2];
+    if (signals.empty()) return;
     if (pipe2(ends, O_CLOEXEC) != 0) return;
     if (const char* text = std::getenv("COHORT_STOP_GRACE")) {
       if (const int seconds = std::atoi(text); seconds > 0) grace_seconds = static_cast<unsigned>(seconds);
@@ -76,15 +82,17 @@ class StopSignals {
     pipe_to_thread = ends[1];
     std::thread([this, from = ends[0]] { Call(from); }).detach();
     struct sigaction action {};
-    action.sa_handler = HandleSigterm;
+    action.sa_handler = Handle;
     action.sa_flags = SA_RESTART;
-    sigaction(SIGTERM, &action, nullptr);
+    for (const int signal_number : signals) sigaction(signal_number, &action, nullptr);
   }
   void Call(int from) COHORT_EXCLUDES(mu_) {
     char byte = 0;
     while (read(from, &byte, 1) < 0 && errno == EINTR) {
     }
-    LogInfo("cohort", "Got SIGTERM: the training stops after its step, and saves");
+    LogInfo("cohort", "Got ", StopSignal::Name(),
+            ": the training stops after its step, and saves if this task writes checkpoints. A wait for other tasks "
+            "ends now. A second signal ends the process at once");
     MutexLock lock(mu_);
     called_ = true;
     for (const std::function<void()>* function : functions_) (*function)();
@@ -104,6 +112,8 @@ StopSignal::StopSignal(std::function<void()> on_stop) : on_stop_(std::move(on_st
 
 StopSignal::~StopSignal() { StopSignals::Get().Remove(&on_stop_); }
 
-bool StopSignal::Received() { return received.load(); }
+bool StopSignal::Received() { return received.load() != 0; }
+
+const char* StopSignal::Name() { return received.load() == SIGINT ? "SIGINT" : "SIGTERM"; }
 
 }  // namespace cohort

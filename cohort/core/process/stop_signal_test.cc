@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <future>
+#include <string>
 
 namespace cohort {
 namespace {
@@ -16,11 +17,11 @@ class StopSignalDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 
-  // Sends SIGTERM to this process, and returns when an object's function was called.
-  static void SignalOnce() {
+  // Sends a signal to this process, and returns when an object's function was called.
+  static void SignalOnce(int signal_number = SIGTERM) {
     std::promise<void> called;
     const StopSignal signal([&] { called.set_value(); });
-    raise(SIGTERM);
+    raise(signal_number);
     called.get_future().wait();
   }
 };
@@ -29,6 +30,45 @@ TEST_F(StopSignalDeathTest, TheFirstSignalCallsTheFunctions) {
   EXPECT_EXIT(
       {
         SignalOnce();
+        _exit(StopSignal::Received() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "Got SIGTERM");
+}
+
+TEST_F(StopSignalDeathTest, ControlCIsASignalToo) {
+  EXPECT_EXIT(
+      {
+        SignalOnce(SIGINT);
+        _exit(StopSignal::Received() && StopSignal::Name() == std::string("SIGINT") ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "Got SIGINT");
+  EXPECT_EXIT(
+      {
+        const StopSignal stays([] {});
+        SignalOnce(SIGINT);
+        raise(SIGINT);
+        _exit(1);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(
+      {
+        const StopSignal stays([] {});
+        SignalOnce(SIGTERM);
+        raise(SIGINT);
+        _exit(1);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+}
+
+// As for a job in the background of a shell without job control.
+TEST_F(StopSignalDeathTest, AnIgnoredControlCStaysIgnored) {
+  EXPECT_EXIT(
+      {
+        signal(SIGINT, SIG_IGN);
+        const StopSignal stays([] {});
+        raise(SIGINT);
+        if (StopSignal::Received()) _exit(1);
+        SignalOnce(SIGTERM);
         _exit(StopSignal::Received() ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "Got SIGTERM");

@@ -263,7 +263,7 @@ History Trainer::FitHere(const ModelData& all, const FitOptions& options) {
     PutWeightsBack();
     callbacks.OnTrainInterrupted();
     history.SetInterrupted();
-    LogWarning("keras", "SIGTERM has interrupted the training of model '", state_->name(), "' in epoch ",
+    LogWarning("keras", StopSignal::Name(), " has interrupted the training of model '", state_->name(), "' in epoch ",
                progress.epoch + 1, ", after ", progress.batch,
                " batches of it; with the callback BackupAndRestore, the ", "next Fit goes on from there");
   } else {
