@@ -56,6 +56,15 @@ TEST_F(Guide002KerasTest, InOneProcess) {
   ExpectToFall(losses, 6, 11);
 }
 
+TEST_F(Guide002KerasTest, FlagsThatItDoesNotHaveAreRefused) {
+  LaunchedProgram wrong({GUIDE_002_KERAS_PS_PROGRAM, "--hepl"});
+  EXPECT_EQ(wrong.Wait(), 2);
+  EXPECT_THAT(wrong.err(), HasSubstr("guide_002_keras_ps: there is no flag --hepl; did you mean --help?"));
+  LaunchedProgram help({GUIDE_002_KERAS_PS_PROGRAM, "--help"});
+  EXPECT_EQ(help.Wait(), 0);
+  EXPECT_THAT(help.out(), HasSubstr("TF_CONFIG"));
+}
+
 TEST_F(Guide002KerasTest, OnALaunchedCluster) {
   LaunchedProgram program(Launch({"--chief", "--workers=3", "--ps=2"}, {GUIDE_002_KERAS_PS_PROGRAM}));
   ASSERT_EQ(program.Wait(), 0) << program.err();

@@ -1,9 +1,9 @@
 // The first half of the guide: an Estimator, trained and evaluated by TrainAndEvaluate. README.md compares this program
 // with the guide's. Alone it trains and evaluates in this process; with TF_CONFIG it does the work of its task.
-#include <cohort/cohort.h>
-
 #include <cstdio>
 #include <cstdlib>
+
+#include "examples/task.h"
 
 using namespace cohort;
 
@@ -46,9 +46,7 @@ void ShowTFConfig() {
   unsetenv("TF_CONFIG");
 }
 
-}  // namespace
-
-int main() try {
+int Run() {
   ShowTFConfig();
   const char* model_dir = std::getenv("MODEL_DIR");  // of all tasks, if there are several
   estimator::Estimator model =
@@ -59,7 +57,15 @@ int main() try {
   if (!result) return 0;  // a task that does not evaluate
   std::printf("({'loss': %.8g, 'global_step': %.0f}, [])\n", result->first.at("loss"), result->first.at("global_step"));
   return 0;
-} catch (const Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  examples::CommandLine line("Trains and evaluates an Estimator, as the first half of the guide does.");
+  line.SetFooter(
+      "Variables of the environment: TF_CONFIG describes the cluster and this task; without it, this process does "
+      "all.\n"
+      "MODEL_DIR is the folder of the checkpoints; without it, a new one in the folder for temporary files.");
+  return examples::Main(argc, argv, line, Run);
 }

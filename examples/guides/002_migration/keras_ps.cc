@@ -5,12 +5,11 @@
 //   cohort launch --chief --workers=3 --ps=2 -- guide_002_keras_ps
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <iostream>
 #include <memory>
 #include <vector>
 
-#include "cohort/cohort.h"
+#include "examples/task.h"
 
 using namespace cohort;
 
@@ -75,13 +74,13 @@ void Run() {
 
 }  // namespace
 
-int main() {
-  try {
+int main(int argc, char** argv) {
+  examples::CommandLine line("Trains a Keras model with parameter servers, as the second half of the guide does.");
+  line.SetFooter(
+      "TF_CONFIG in the environment describes the cluster and this task. Without it, this process starts all tasks.");
+  return examples::Main(argc, argv, line, [] {
     RegisterAll();
     Run();
     return 0;
-  } catch (const std::exception& error) {
-    std::cerr << "guide_002_keras_ps: " << error.what() << "\n";
-    return 1;
-  }
+  });
 }
