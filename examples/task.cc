@@ -23,6 +23,14 @@ void AddClusterFlags(CommandLine& line, ClusterFlags* flags) {
   line.SetFooter("Without hosts, TF_CONFIG describes the cluster. Without TF_CONFIG, the program trains alone.");
 }
 
+void SayIfDone(int64_t step, int64_t last_step, const std::string& flag) {
+  if (step < last_step) return;
+  std::fprintf(stderr,
+               "The training is at step %lld, and so has reached its last one (%s, %lld) already. Give it more steps, "
+               "begin anew with --fresh, or use another --logdir.\n",
+               static_cast<long long>(step), flag.c_str(), static_cast<long long>(last_step));
+}
+
 int Main(int argc, char** argv, CommandLine& line, const std::function<int()>& run) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (const std::optional<int> over = line.Parse(argc, argv)) return *over;

@@ -237,6 +237,9 @@ int Run(const Flags& flags) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index,
               static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
+  if (steps == 0 && task.is_chief()) {
+    examples::SayIfDone(session->Run(model.global_step.value()).scalar<int64_t>(), flags.max_steps, "--max_steps");
+  }
   session.Close();
   return 0;
 }

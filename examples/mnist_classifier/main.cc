@@ -162,6 +162,10 @@ int Run(const Flags& flags) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%s %d: %lld steps in %.2f s, %.1f steps/s\n", task.job.c_str(), task.index,
               static_cast<long long>(steps), seconds, static_cast<double>(steps) / seconds);
+  if (steps == 0 && task.is_chief()) {
+    examples::SayIfDone(session->Run(model.global_step.value()).scalar<int64_t>(), last_step,
+                        flags.max_steps > 0 ? "--max_steps" : "--epochs");
+  }
   const double accuracy = task.is_chief() ? TestAccuracy(dataset, model, *session) : 0;
   session.Close();
   if (task.is_chief()) std::printf("test accuracy: %.4f%s\n", accuracy, examples::ImagesNote(dataset.generated));

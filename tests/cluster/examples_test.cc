@@ -68,6 +68,25 @@ TEST_F(ExamplesTest, LocalQuickstartFitsItsLine) {
   EXPECT_NEAR(NumberBehind(last, " x + "), 10, 0.1) << program.out();
 }
 
+TEST_F(ExamplesTest, ATrainingThatIsDoneSaysSo) {
+  const std::vector<std::string> command = {LINEAR_REGRESSION_PROGRAM, "--logdir=" + File("done"), "--max_steps=5"};
+  for (const bool again : {false, true}) {
+    LaunchedProgram program(command);
+    ASSERT_EQ(program.Wait(), 0) << program.err();
+    const std::string done = "The training is at step 5, and so has reached its last one (--max_steps, 5) already. ";
+    EXPECT_EQ(program.err().find(done) != std::string::npos, again) << program.err();
+  }
+}
+
+TEST_F(ExamplesTest, TheEstimatorsProgramHasFlagsLikeTheOthers) {
+  LaunchedProgram wrong({GUIDE_002_ESTIMATOR_PROGRAM, "--model_dir=x"});
+  EXPECT_EQ(wrong.Wait(), 2);
+  EXPECT_THAT(wrong.err(), HasSubstr("guide_002_estimator: there is no flag --model_dir"));
+  LaunchedProgram help({GUIDE_002_ESTIMATOR_PROGRAM, "--help"});
+  EXPECT_EQ(help.Wait(), 0);
+  EXPECT_THAT(help.out(), HasSubstr("MODEL_DIR"));
+}
+
 TEST_F(ExamplesTest, ClusterMatMulComputesOnTheWorkerWhatLiesOnTheParameterServers) {
   LaunchedProgram program(Launch({"--ps=2", "--workers=1"}, {CLUSTER_MATMUL_PROGRAM}));
   ASSERT_EQ(program.Wait(), 0) << program.err();
