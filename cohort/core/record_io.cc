@@ -28,6 +28,13 @@ void CheckCrc(std::string_view bytes, const char* stored, const char* what, cons
                              " is corrupt: crc32c ", crc32c::Unmask(masked), " stored, ", actual, " computed"));
 }
 
+// Returns the format of a file that begins with `bytes`, or "" if it does not look packed.
+std::string_view CompressionOf(std::string_view bytes) {
+  if (bytes.starts_with("\x1f\x8b")) return "GZIP";
+  const int first = static_cast<unsigned char>(bytes[0]), second = static_cast<unsigned char>(bytes[1]);
+  return first == 0x78 && (first * 256 + second) % 31 == 0 ? "ZLIB" : "";
+}
+
 }  // namespace
 
 void EncodeRecord(std::string_view payload, std::string* out) {
@@ -40,7 +47,14 @@ void EncodeRecord(std::string_view payload, std::string* out) {
 }
 
 uint64_t DecodeRecordLength(std::string_view header, const std::string& path, int64_t offset) {
-  CheckCrc(header.substr(0, sizeof(uint64_t)), header.data() + sizeof(uint64_t), "length", path, offset);
+  try {
+    CheckCrc(header.substr(0, sizeof(uint64_t)), header.data() + sizeof(uint64_t), "length", path, offset);
+  } catch (const DataLossError& error) {
+    const std::string_view packed = offset == 0 ? CompressionOf(header) : "";
+    if (packed.empty()) throw;
+    throw DataLossError(StrCat(error.what(), ". The file begins as one that is packed with ", packed,
+                               ": read it with TFRecordDataset, and say so in its `compression`"));
+  }
   uint64_t length;
   std::memcpy(&length, header.data(), sizeof(length));
   return length;

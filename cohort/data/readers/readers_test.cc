@@ -146,6 +146,17 @@ TEST_F(ReadersTest, RecordsPlainAndPacked) {
   }
 }
 
+TEST_F(ReadersTest, PackedRecordsThatAreReadAsPlainOnesAreNamed) {
+  const std::string bytes = Records({"one", "two"});
+  for (const auto& [name, window] : {std::pair{"GZIP", 31}, std::pair{"ZLIB", 15}}) {
+    std::string message;
+    Texts(TFRecordDataset({Put("r", Deflated(bytes, window))}), &message);
+    EXPECT_THAT(message, HasSubstr(StrCat("packed with ", name,
+                                          ": read it with TFRecordDataset, and say "
+                                          "so in its `compression`")));
+  }
+}
+
 TEST_F(ReadersTest, DamagedRecordsAreToldAndTheNextFileRead) {
   std::string bytes = Records({"one", "two"});
   const std::string good = Put("good", Records({"good"}));
