@@ -63,7 +63,8 @@ install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake ${PROJECT_BINARY_DIR}/coh
   ${PROJECT_SOURCE_DIR}/cmake/CohortDnnl.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortFarmHash.cmake
   ${PROJECT_SOURCE_DIR}/cmake/CohortHttp.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/CohortKerasFiles.cmake DESTINATION ${_package_dir})
+  ${PROJECT_SOURCE_DIR}/cmake/CohortKerasFiles.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CohortRe2.cmake DESTINATION ${_package_dir})
 
 # Installs the documents and the sources of the examples. tools/cohort installs the program.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE

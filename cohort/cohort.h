@@ -89,6 +89,7 @@
 #include "cohort/ops/special_functions.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/step_clock.h"
+#include "cohort/ops/strings.h"
 #include "cohort/ops/summary.h"
 #include "cohort/ops/tensor_list.h"
 #include "cohort/ops/top_k.h"

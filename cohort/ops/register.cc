@@ -23,6 +23,7 @@ void RegisterOps() {
     RegisterLookupOps(registry);
     RegisterLookupTableOps(registry);
     RegisterImageFileOps(registry);
+    RegisterStringOps(registry);
     RegisterPartitionOps(registry);
     RegisterUnaryOps(registry);
     RegisterArithmeticOps(registry);

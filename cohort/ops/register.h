@@ -23,6 +23,7 @@ void RegisterSpecialFunctionOps(OpRegistry& registry);
 void RegisterLookupOps(OpRegistry& registry);
 void RegisterLookupTableOps(OpRegistry& registry);
 void RegisterImageFileOps(OpRegistry& registry);
+void RegisterStringOps(OpRegistry& registry);
 void RegisterPartitionOps(OpRegistry& registry);
 void RegisterUnaryOps(OpRegistry& registry);
 void RegisterArithmeticOps(OpRegistry& registry);

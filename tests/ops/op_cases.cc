@@ -18,6 +18,7 @@ std::vector<OpCase> AllOpCases() {
   AddReductionCases(cases);
   AddIndexCases(cases);
   AddImageFileCases(cases);
+  AddStringCases(cases);
   AddCoordinateCases(cases);
   AddSpecialFunctionCases(cases);
   AddCompositeCases(cases);

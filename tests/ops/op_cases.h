@@ -45,6 +45,7 @@ void AddMathCases(std::vector<OpCase>& cases);
 void AddReductionCases(std::vector<OpCase>& cases);
 void AddIndexCases(std::vector<OpCase>& cases);
 void AddImageFileCases(std::vector<OpCase>& cases);
+void AddStringCases(std::vector<OpCase>& cases);
 void AddCoordinateCases(std::vector<OpCase>& cases);
 void AddSpecialFunctionCases(std::vector<OpCase>& cases);
 void AddCompositeCases(std::vector<OpCase>& cases);

@@ -70,6 +70,9 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "LessEqual LogicalAnd LogicalNot LogicalOr NotEqual Unique UniqueWithCounts VarIsInitializedOp Where "
       // The outputs are indices of categories, or texts.
       "AsString Bucketize LowerBound StringToHashBucketFast StringToHashBucketStrong UpperBound VocabularyLookup "
+      // The inputs are texts.
+      "RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringJoin StringLength StringLower "
+      "StringNGrams StringSplitV2 StringStrip StringToNumber StringUpper Substr UnicodeDecode UnicodeEncode "
       // The inputs or outputs are files.
       "DecodeImage DecodeJpeg DecodePng EncodeJpeg EncodePng ReadFile "
       // The outputs are constant between their steps.

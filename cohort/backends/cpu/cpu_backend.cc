@@ -36,6 +36,9 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterSliceKernels(registry);
   RegisterGatherKernels(registry);
   RegisterImageFileKernels(registry);
+  RegisterStringKernels(registry);
+  RegisterRegexKernels(registry);
+  RegisterStringRowKernels(registry);
   RegisterGatherNdKernels(registry);
   RegisterTopKKernels(registry);
   RegisterCandidateSamplingKernels(registry);

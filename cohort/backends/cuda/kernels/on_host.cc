@@ -22,6 +22,7 @@ constexpr std::string_view kQueue =
     "a queue keeps its elements in host memory, where other steps and threads take them";
 constexpr std::string_view kDataset = "datasets read files and call functions of the program";
 constexpr std::string_view kFile = "it reads or writes a file, or a snapshot for one";
+constexpr std::string_view kText = "it reads strings, which lie in host memory on every device";
 constexpr std::string_view kImageFile = "libjpeg and libpng read and write bytes of files on the host";
 constexpr std::string_view kSummary = "it writes a text for a file";
 constexpr std::string_view kClock = "the clock of a task's steps is in host memory, and it computes little";
@@ -48,8 +49,23 @@ constexpr OpOnHost kOnHost[] = {
     {"LogUniformCandidateSampler", kCpuKernel, kSampler},
     {"LowerBound", kCpuKernel, kCategory},
     {"ReadFile", kCpuKernel, kFile},
+    {"RegexFullMatch", kCpuKernel, kText},
+    {"RegexReplace", kCpuKernel, kText},
+    {"StaticRegexFullMatch", kCpuKernel, kText},
+    {"StaticRegexReplace", kCpuKernel, kText},
+    {"StringJoin", kCpuKernel, kText},
+    {"StringLength", kCpuKernel, kText},
+    {"StringLower", kCpuKernel, kText},
+    {"StringNGrams", kCpuKernel, kText},
+    {"StringSplitV2", kCpuKernel, kText},
+    {"StringStrip", kCpuKernel, kText},
     {"StringToHashBucketFast", kCpuKernel, kCategory},
     {"StringToHashBucketStrong", kCpuKernel, kCategory},
+    {"StringToNumber", kCpuKernel, kText},
+    {"StringUpper", kCpuKernel, kText},
+    {"Substr", kCpuKernel, kText},
+    {"UnicodeDecode", kCpuKernel, kText},
+    {"UnicodeEncode", kCpuKernel, kText},
     {"UniformCandidateSampler", kCpuKernel, kSampler},
     {"Unique", kCpuKernel, "the shape of its outputs depends on the data"},
     {"UniqueWithCounts", kCpuKernel, "the shape of its outputs depends on the data"},
