@@ -19,6 +19,7 @@
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/layers/preprocessing/image_preprocessing.h"
 #include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
+#include "cohort/keras/layers/preprocessing/text_vectorization.h"
 #include "cohort/keras/layers/preprocessing/vocabulary.h"
 #include "cohort/keras/layers/recommender_layers.h"
 #include "cohort/keras/layers/recurrent/attention_layers.h"

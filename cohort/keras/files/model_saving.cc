@@ -78,7 +78,7 @@ std::vector<WeightGroup> WeightGroupsOf(ModelState& state) {
   const std::vector<Tensor> values = engine.GetWeights();
   std::vector<WeightGroup> groups = {{"", state.name(), {}}};
   for (const WeightPlace& place : LayOutWeights(state.layers(), engine.weights())) {
-    WeightGroup group = {place.path, place.layer.substr(place.layer.rfind('/') + 1), {}};
+    WeightGroup group = {place.path, place.layer.substr(place.layer.rfind('/') + 1), {}, place.idf_weights};
     for (const size_t i : place.weights) group.values.push_back(values[i]);
     groups.push_back(std::move(group));
   }
@@ -135,11 +135,13 @@ void LoadWeights(Model& model, const std::string& path) {
 
 Model LoadModel(const std::string& path, const LoadOptions& options) {
   const ModelArchive archive = ReadModelArchive(path);
+  const std::string where = StrCat(kWeightsMember, " of '", path, "'");
+  const std::vector<WeightGroup> groups = DecodeWeights(archive.weights, where);
   std::optional<Model> model;
   ConfigValue compile;
   bool trainable = true;
   WithMember("config.json", path, [&] {
-    const ConfigValue config = WithVocabularies(ConfigValue::FromJson(archive.config), archive.assets);
+    const ConfigValue config = WithVocabularies(ConfigValue::FromJson(archive.config), archive.assets, groups);
     const LayersFromConfig layers = DeserializeLayers(config, options.custom_layers);
     model = MakeModel(layers, options);
     trainable = layers.trainable;
@@ -164,8 +166,7 @@ Model LoadModel(const std::string& path, const LoadOptions& options) {
       model->Compile(given);
     });
   }
-  const std::string where = StrCat(kWeightsMember, " of '", path, "'");
-  SetWeightGroups(state, DecodeWeights(archive.weights, where), where);
+  SetWeightGroups(state, groups, where);
   return *model;
 }
 

@@ -38,7 +38,8 @@ ConfigValue Token(const std::string& line, bool is_integer, const std::string& p
 
 class AssetWalk {
  public:
-  explicit AssetWalk(const std::map<std::string, std::string>& assets) : assets_(assets) {}
+  AssetWalk(const std::map<std::string, std::string>& assets, const std::vector<WeightGroup>& groups)
+      : assets_(assets), groups_(groups) {}
 
   // `path` is the folder of the model among the assets, with a "/" at its end, or "".
   ConfigValue Model(const ConfigValue& model, const std::string& path) const {
@@ -60,7 +61,9 @@ class AssetWalk {
  private:
   ConfigValue Layer(const ConfigValue& layer, const std::string& path) const {
     const std::string& class_name = layer.At("class_name").AsString();
-    if (class_name != "StringLookup" && class_name != "IntegerLookup") return Model(layer, path);
+    if (class_name != "StringLookup" && class_name != "IntegerLookup" && class_name != "TextVectorization") {
+      return Model(layer, path);
+    }
     const ConfigValue* vocabulary = layer.At("config").Find("vocabulary");
     if (vocabulary != nullptr && !vocabulary->is_null()) return layer;
     const std::string file = path + "vocabulary.txt";
@@ -74,19 +77,40 @@ class AssetWalk {
       tokens.push_back(Token(line, class_name == "IntegerLookup", file));
     }
     ConfigValue config = layer.At("config");
+    ConfigValue weights = IdfWeights(path, tokens.size());
+    if (!weights.is_null()) config.Set("idf_weights", std::move(weights));
     config.Set("vocabulary", std::move(tokens));
     ConfigValue result = layer;
     result.Set("config", std::move(config));
     return result;
   }
 
+  // The weights of so many indices, or null if the file has none. With pad_to_max_tokens it has further zeros.
+  ConfigValue IdfWeights(const std::string& path, size_t indices) const {
+    for (const WeightGroup& group : groups_) {
+      if (group.path + "/" != path || !group.idf_weights.defined()) continue;
+      const Tensor& found = group.idf_weights;
+      if (found.dtype() != DType::kFloat32 || found.num_elements() < static_cast<int64_t>(indices)) {
+        throw InvalidArgumentError(StrCat("[keras/load_model] expected ", indices, " float32 numbers in '", path,
+                                          "vars/idf_weights', one for each entry of the vocabulary; got ",
+                                          found.dtype(), found.shape()));
+      }
+      ConfigValue::List weights;
+      for (const float weight : found.values<float>().first(indices)) weights.emplace_back(double{weight});
+      return weights;
+    }
+    return nullptr;
+  }
+
   const std::map<std::string, std::string>& assets_;
+  const std::vector<WeightGroup>& groups_;
 };
 
 }  // namespace
 
-ConfigValue WithVocabularies(const ConfigValue& model, const std::map<std::string, std::string>& assets) {
-  return AssetWalk(assets).Model(model, "");
+ConfigValue WithVocabularies(const ConfigValue& model, const std::map<std::string, std::string>& assets,
+                             const std::vector<WeightGroup>& groups) {
+  return AssetWalk(assets, groups).Model(model, "");
 }
 
 }  // namespace cohort::keras

@@ -8,12 +8,15 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/keras/files/model_config.h"
 #include "cohort/keras/layers/compound_layer.h"
+#include "cohort/keras/layers/preprocessing/lookup_vectors.h"
 #include "cohort/keras/string_names.h"
 
 namespace cohort::keras {
 namespace {
 
-std::string Below(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
+std::string Below(const std::string& path, const std::string& name) {
+  return path.empty() || name.empty() ? path + name : path + "/" + name;
+}
 
 class Walk {
  public:
@@ -45,6 +48,13 @@ class Walk {
     if (const auto* compound = dynamic_cast<const CompoundLayer*>(&one)) {
       for (const CompoundLayer::Part& part : compound->Parts()) {
         Any(*part.layer, layer + "/" + part.name, path + "/" + part.group);
+      }
+      return;
+    }
+    if (const auto* lookup = dynamic_cast<const IdfLayer*>(&one)) {
+      places_.pop_back();
+      for (const std::string& owner : lookup->OwnersOfWeights()) {
+        places_.push_back({Below(path, owner), layer, {}, lookup->WeightsInFile()});
       }
       return;
     }

@@ -19,6 +19,9 @@ struct WeightPlace {
   std::string path;             // path of the group: "layers/dense_1", "layers/functional/layers/conv2d"
   std::string layer;            // path of the layer in the model: "dense_1"
   std::vector<size_t> weights;  // indices of the model's weights, in the order of the datasets
+  // What the file has beside them, as a copy: a layer with a vocabulary has it in config.json, too. Undefined if the
+  // layer has none.
+  Tensor idf_weights = {};
 };
 
 // Returns one entry for each layer, also for layers without weights. A path consists of class names, which are numbered

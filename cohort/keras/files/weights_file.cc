@@ -23,6 +23,7 @@ namespace cohort::keras {
 namespace {
 
 constexpr char kVariables[] = "vars";
+constexpr char kIdfWeights[] = "idf_weights";
 constexpr char kBfloat16[] = "bfloat16";
 // All weights of a file together may be so many times larger than the file, or so large if the file is small.
 // Compressed zeros, such as the slots of a new optimizer, become large.
@@ -160,6 +161,7 @@ void WriteGroup(hid_t file, const WeightGroup& group) {
   const Handle made = Written(H5Gcreate2(file, path.c_str(), parents.get(), H5P_DEFAULT, H5P_DEFAULT), H5Gclose, path);
   WriteText(made.get(), "name", group.name);
   for (size_t i = 0; i < group.values.size(); ++i) WriteDataset(made.get(), std::to_string(i), group.values[i]);
+  if (group.idf_weights.defined()) WriteDataset(made.get(), kIdfWeights, group.idf_weights);
 }
 
 // ---- reading -----------------------------------------------------------------------------------------------------
@@ -239,27 +241,34 @@ class FileReader {
       TakeOnce(object.get(), inner);
       if (H5Iget_type(object.get()) != H5I_GROUP) continue;
       if (name == kVariables) {
-        groups_.push_back({path, "", ReadValues(object.get(), inner)});
+        groups_.push_back({path, "", {}});
+        ReadValues(object.get(), inner, groups_.back());
       } else {
         Visit(object.get(), inner);
       }
     }
   }
 
-  std::vector<Tensor> ReadValues(hid_t group, const std::string& path) {
-    const size_t count = Members(group, path).size();
-    std::vector<Tensor> values;
+  void ReadValues(hid_t group, const std::string& path, WeightGroup& into) {
+    size_t count = Members(group, path).size();
+    if (count > 0 && H5Lexists(group, kIdfWeights, H5P_DEFAULT) > 0) {
+      --count;
+      into.idf_weights = ReadMember(group, path, kIdfWeights);
+    }
     for (size_t i = 0; i < count; ++i) {
       const std::string name = std::to_string(i);
       if (H5Lexists(group, name.c_str(), H5P_DEFAULT) <= 0) {
         Fail(StrCat("'", path, "' should hold datasets 0 to ", count - 1, ", but has no ", name));
       }
-      const std::string full = StrCat(path, "/", name);
-      const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
-      TakeOnce(dataset.get(), full);
-      values.push_back(ReadDataset(dataset.get(), full));
+      into.values.push_back(ReadMember(group, path, name));
     }
-    return values;
+  }
+
+  Tensor ReadMember(hid_t group, const std::string& path, const std::string& name) {
+    const std::string full = StrCat(path, "/", name);
+    const Handle dataset = Opened(H5Dopen2(group, name.c_str(), H5P_DEFAULT), H5Dclose, StrCat("'", full, "'"));
+    TakeOnce(dataset.get(), full);
+    return ReadDataset(dataset.get(), full);
   }
 
   // The dtype of the elements, and the type as which they are read.

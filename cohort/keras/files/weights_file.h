@@ -1,5 +1,5 @@
 // Encodes weights in the format of Keras 3 (`model.weights.h5`): HDF5 with one group `<path>/vars` for each object that
-// has variables. Its datasets are "0", "1", ... See docs/formats.md.
+// has variables. Its datasets are "0", "1", ..., or "idf_weights". See docs/formats.md.
 #pragma once
 
 #include <string>
@@ -16,6 +16,9 @@ struct COHORT_EXPORT WeightGroup {
   std::string path;            // "layers/dense_1", "optimizer"; "": the model itself
   std::string name;            // the object's name, for people; not read
   std::vector<Tensor> values;  // float32, float64, int32, int64, uint8, bool or bfloat16; may be empty
+  // The weights of a vocabulary's indices, which Keras keeps beside the values under the name
+  // "idf_weights". Undefined if there are none.
+  Tensor idf_weights = {};
 };
 
 // Returns the bytes of a file with these groups. Throws InvalidArgumentError if a path occurs twice or if a dtype is

@@ -14,8 +14,8 @@ const ConfigMakers<LayerRef>& AllLayerMakers() {
     for (const auto& some :
          {CoreLayerMakers, ConvolutionLayerMakers, TransposedLayerMakers, PoolingLayerMakers, ShapeLayerMakers,
           ResizingLayerMakers, NoiseLayerMakers, MergingLayerMakers, ActivationLayerMakers, NormalizationLayerMakers,
-          LookupLayerMakers, PreprocessingLayerMakers, ImageResizingLayerMakers, ImageAugmentationLayerMakers,
-          RecommenderLayerMakers, RecurrentLayerMakers, AttentionLayerMakers}) {
+          LookupLayerMakers, TextLayerMakers, PreprocessingLayerMakers, ImageResizingLayerMakers,
+          ImageAugmentationLayerMakers, RecommenderLayerMakers, RecurrentLayerMakers, AttentionLayerMakers}) {
       for (LayerMaker& maker : some()) all.push_back(std::move(maker));
     }
     return all;

@@ -33,6 +33,7 @@ std::vector<LayerMaker> ResizingLayerMakers();           // resizing_layers.cc
 std::vector<LayerMaker> NoiseLayerMakers();              // noise_layers.cc
 std::vector<LayerMaker> MergingLayerMakers();            // merging_layers.cc
 std::vector<LayerMaker> LookupLayerMakers();             // preprocessing/lookup_layers.cc
+std::vector<LayerMaker> TextLayerMakers();               // preprocessing/text_vectorization.cc
 std::vector<LayerMaker> PreprocessingLayerMakers();      // preprocessing/preprocessing_layers.cc
 std::vector<LayerMaker> ImageResizingLayerMakers();      // preprocessing/image_resizing.cc
 std::vector<LayerMaker> ImageAugmentationLayerMakers();  // preprocessing/image_augmentation.cc

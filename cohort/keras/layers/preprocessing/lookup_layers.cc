@@ -7,6 +7,7 @@
 #include "cohort/keras/layers/layer_config.h"
 #include "cohort/keras/layers/layer_inputs.h"
 #include "cohort/keras/layers/preprocessing/category_encoding.h"
+#include "cohort/keras/layers/preprocessing/lookup_vectors.h"
 #include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
@@ -19,54 +20,24 @@
 namespace cohort::keras {
 namespace {
 
-// A layer that has a vocabulary, whatever its dtype.
-class LookupLayer : public Layer {
- public:
-  using Layer::Layer;
-  virtual int64_t vocabulary_size() const = 0;
-};
-
-// Throws InvalidArgumentError for bytes that are not UTF-8: JSON has no such texts.
-ConfigValue TokenInFile(const std::string& token) {
-  const ConfigValue value = token;
-  if (ConfigValue::FromJson(value.ToJson()).AsString() == token) return value;
-  throw InvalidArgumentError(StrCat("[keras/string_lookup] expected tokens in UTF-8 in a model that is saved; got ",
-                                    value.ToJson(), ", where other bytes are replaced"));
-}
-ConfigValue TokenInFile(int64_t token) { return token; }
 void ReadToken(const ConfigValue& value, std::string& token) { token = value.AsString(); }
 void ReadToken(const ConfigValue& value, int64_t& token) { token = value.AsInt(); }
 
 // T is std::string with StringLookupOptions, or int64_t with IntegerLookupOptions.
 template <typename T, typename Options>
-class IndexLookupLayer final : public LookupLayer {
+class IndexLookupLayer final : public IdfLayer {
   static constexpr bool kStrings = std::is_same_v<T, std::string>;
   static constexpr const char* kClass = kStrings ? "StringLookup" : "IntegerLookup";
   static constexpr const char* kWhere = kStrings ? "string_lookup" : "integer_lookup";
 
  public:
   explicit IndexLookupLayer(const Options& options)
-      : LookupLayer(kClass, options.name), options_(options), has_mask_(options.mask_token && IsInt()) {
-    CheckOutputMode(options_.output_mode, kWhere);
-    if (options_.num_oov_indices < 0 || options_.num_oov_indices > kMostDepth) {
-      Fail(StrCat("num_oov_indices in [0, ", kMostDepth, "]; got ", options_.num_oov_indices));
-    }
-    if (options_.invert && !IsInt())
-      Fail(StrCat("output_mode \"int\" with invert; got \"", options_.output_mode, "\""));
-    DropSpecialTokens();
-    const std::vector<T>& tokens = options_.vocabulary;
-    if (tokens.empty()) Fail("a vocabulary with at least one token besides the special tokens; got none");
-    const auto has = [&](const T& token) { return std::find(tokens.begin(), tokens.end(), token) != tokens.end(); };
-    if (options_.mask_token && has(*options_.mask_token)) {
-      Fail(StrCat("the mask token \"", *options_.mask_token, "\" before the vocabulary or not at all; it is inside"));
-    }
-    if (options_.invert && has(options_.oov_token)) {
-      Fail(StrCat("an oov_token that is not in the vocabulary, so that it can be told from the tokens; got \"",
-                  options_.oov_token, "\""));
-    }
-    ops::CheckVocabulary(Tensor::Vector(tokens));
-  }
+      : IdfLayer(kClass, options.name),
+        options_(options),
+        has_mask_(options.mask_token && options.output_mode == "int"),
+        vectors_(Checked()) {}
 
+  const LookupVectors& vectors() const override { return vectors_; }
   int64_t vocabulary_size() const override { return first_token() + static_cast<int64_t>(options_.vocabulary.size()); }
   DType InputDType() const override { return options_.invert ? DType::kInt64 : KeyDType(); }
 
@@ -80,22 +51,25 @@ class IndexLookupLayer final : public LookupLayer {
     }
     if (wants_integers && x.dtype() != DType::kInt64) x = ops::Cast(x, DType::kInt64);
     if (options_.invert) return {Tokens(x)};
-    return {Encoded(Indices(x), vocabulary_size(), options_.output_mode)};
+    return {vectors_.Of(Indices(x))};
   }
 
   ConfigValue::Object Config() const override {
     ConfigValue::List tokens;
+    if (!vectors_.idf_weights().empty()) {  // the weights have those of the special tokens
+      tokens.assign(static_cast<size_t>(first_token()), TokenInFile(options_.oov_token));
+    }
     for (const T& token : options_.vocabulary) tokens.push_back(TokenInFile(token));
     ConfigValue::Object config = {
         {"invert", options_.invert},
-        {"max_tokens", nullptr},
+        {"max_tokens", options_.max_tokens},
         {"num_oov_indices", options_.num_oov_indices},
         {"oov_token", TokenInFile(options_.oov_token)},
         {"mask_token", options_.mask_token ? TokenInFile(*options_.mask_token) : ConfigValue()},
         {"output_mode", options_.output_mode},
         {"sparse", false},
-        {"pad_to_max_tokens", false},
-        {"idf_weights", nullptr},
+        {"pad_to_max_tokens", options_.pad_to_max_tokens},
+        {"idf_weights", IdfWeightsInFile(vectors_)},
         {"vocabulary", std::move(tokens)},
         {"vocabulary_size", vocabulary_size()},
         {"oov_method", "floormod"},
@@ -110,8 +84,7 @@ class IndexLookupLayer final : public LookupLayer {
     options.name = ReadName(reader);
     reader.Read("invert", options.invert);
     reader.Read("num_oov_indices", options.num_oov_indices);
-    reader.Read("output_mode", options.output_mode);
-    if (options.output_mode == "binary") options.output_mode = "multi_hot";  // Keras 2's name
+    ReadVectorOptions(reader, options);
     reader.ReadBy("oov_token", [&](const ConfigValue& value) { ReadToken(value, options.oov_token); });
     reader.ReadBy("mask_token", [&](const ConfigValue& value) {
       T token;
@@ -123,15 +96,9 @@ class IndexLookupLayer final : public LookupLayer {
       ReadToken(value, token);
       options.vocabulary.push_back(token);
     }
-    reader.OnlyDefault("sparse", false);
-    reader.OnlyDefault("pad_to_max_tokens", false);
-    reader.OnlyDefault("idf_weights", nullptr);
     reader.OnlyDefault("oov_method", "floormod");
     reader.OnlyDefault("salt", nullptr);
     reader.OnlyDefault(kStrings ? "encoding" : "vocabulary_dtype", kStrings ? "utf-8" : "int64");
-    reader.Ignore("max_tokens");  // a limit for adapt(), which has been obeyed
-    reader.Ignore("vocabulary_size");
-    reader.Ignore("has_input_vocabulary");
     return MakeLayer<IndexLookupLayer>(options);
   }
 
@@ -144,14 +111,36 @@ class IndexLookupLayer final : public LookupLayer {
   int64_t first_oov() const { return has_mask_ ? 1 : 0; }
   int64_t first_token() const { return first_oov() + options_.num_oov_indices; }
 
-  // Keras accepts a vocabulary with the special tokens before it, as get_vocabulary() returns it.
-  void DropSpecialTokens() {
+  // Checks the options, and takes the special tokens out of the vocabulary.
+  VectorArguments Checked() {
+    CheckOutputMode(options_.output_mode, kWhere, /*allows_int=*/true, /*allows_tf_idf=*/true);
+    if (options_.num_oov_indices < 0 || options_.num_oov_indices > kMostDepth) {
+      Fail(StrCat("num_oov_indices in [0, ", kMostDepth, "]; got ", options_.num_oov_indices));
+    }
+    if (options_.invert && !IsInt()) {
+      Fail(StrCat("output_mode \"int\" with invert; got \"", options_.output_mode, "\""));
+    }
     std::vector<T>& tokens = options_.vocabulary;
-    if (static_cast<int64_t>(tokens.size()) < first_token()) return;
-    if (has_mask_ && tokens[0] != *options_.mask_token) return;
-    const auto begin = tokens.begin() + first_oov(), end = tokens.begin() + first_token();
-    const auto is_oov = [&](const T& token) { return token == options_.oov_token; };
-    if (std::all_of(begin, end, is_oov)) tokens.erase(tokens.begin(), end);
+    const std::optional<T> mask = has_mask_ ? options_.mask_token : std::nullopt;
+    const bool special = DropSpecialTokens(mask, options_.oov_token, options_.num_oov_indices, tokens);
+    if (tokens.empty()) Fail("a vocabulary with at least one token besides the special tokens; got none");
+    const auto has = [&](const T& token) { return std::find(tokens.begin(), tokens.end(), token) != tokens.end(); };
+    if (options_.mask_token && has(*options_.mask_token)) {
+      Fail(StrCat("the mask token \"", *options_.mask_token, "\" before the vocabulary or not at all; it is inside"));
+    }
+    if (options_.invert && has(options_.oov_token)) {
+      Fail(StrCat("an oov_token that is not in the vocabulary, so that it can be told from the tokens; got \"",
+                  options_.oov_token, "\""));
+    }
+    ops::CheckVocabulary(Tensor::Vector(tokens));
+    return {.layer = kWhere,
+            .output_mode = options_.output_mode,
+            .first_token = first_token(),
+            .tokens = static_cast<int64_t>(tokens.size()),
+            .has_special_tokens = special,
+            .max_tokens = options_.max_tokens,
+            .pad_to_max_tokens = options_.pad_to_max_tokens,
+            .idf_weights = options_.idf_weights};
   }
 
   // The table has the mask token as its first entry, if there is one. So it is found, and is no unknown value.
@@ -195,6 +184,7 @@ class IndexLookupLayer final : public LookupLayer {
 
   Options options_;  // vocabulary without special tokens
   const bool has_mask_;
+  const LookupVectors vectors_;
 };
 
 using StringLookupLayer = IndexLookupLayer<std::string, StringLookupOptions>;
@@ -206,10 +196,11 @@ LayerRef StringLookup(const StringLookupOptions& options) { return MakeLayer<Str
 LayerRef IntegerLookup(const IntegerLookupOptions& options) { return MakeLayer<IntegerLookupLayer>(options); }
 
 int64_t VocabularySize(const LayerRef& lookup) {
-  const auto* layer = dynamic_cast<const LookupLayer*>(&*lookup);
+  const auto* layer = dynamic_cast<const IdfLayer*>(&*lookup);
   if (layer != nullptr) return layer->vocabulary_size();
   throw InvalidArgumentError(
-      StrCat("[keras] expected a StringLookup or IntegerLookup, which have a vocabulary; got a layer of class ",
+      StrCat("[keras] expected a StringLookup, IntegerLookup or TextVectorization, which have a vocabulary; got a "
+             "layer of class ",
              lookup->class_name()));
 }
 

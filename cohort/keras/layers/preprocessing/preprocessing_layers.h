@@ -25,37 +25,45 @@ namespace cohort::keras {
 //   depth], and another shape gets one more dimension;
 // - "multi_hot": one float vector for the indices of the last axis, which is 1 at each of them: [batch, ..., n] becomes
 //   [batch, ..., depth];
-// - "count": as multi_hot, with how often each index is there.
+// - "count": as multi_hot, with how often each index is there;
+// - "tf_idf": as count, times the idf_weights of the indices. Only layers with a vocabulary have this mode.
 
 struct COHORT_EXPORT StringLookupOptions {
+  std::optional<int64_t> max_tokens;    // the most indices that the vocabulary may have, special tokens included
   std::vector<std::string> vocabulary;  // the tokens, with or without the special tokens before them
+  std::vector<double> idf_weights;      // for "tf_idf": as many as the vocabulary has entries
   int64_t num_oov_indices = 1;          // indices for values that are not in the vocabulary
   std::optional<std::string> mask_token;
   std::string oov_token = "[UNK]";  // the result of an inverse look-up for another index
   bool invert = false;              // true: indices become tokens
   std::string output_mode = "int";
+  bool pad_to_max_tokens = false;  // vectors have max_tokens elements, also if the vocabulary is smaller
   std::string name;
 };
 struct COHORT_EXPORT IntegerLookupOptions {
+  std::optional<int64_t> max_tokens;
   std::vector<int64_t> vocabulary;
+  std::vector<double> idf_weights;
   int64_t num_oov_indices = 1;
   std::optional<int64_t> mask_token;
   int64_t oov_token = -1;
   bool invert = false;
   std::string output_mode = "int";
+  bool pad_to_max_tokens = false;
   std::string name;
 };
 // Replace each value (a string, or an integer) by its index. In this order, indices stand for: the mask token, if there
 // is one and the output mode is "int"; num_oov_indices values that are not in the vocabulary, which share them by a
 // hash (strings) or a remainder (integers); and the vocabulary. In the other modes a mask token is left out. With
 // num_oov_indices = 0, a value that is not in the vocabulary fails the step with InvalidArgumentError, which names it.
-// With `invert`, each index becomes its token. Throw InvalidArgumentError for a vocabulary that is empty or has equal
-// entries or the mask token, for an unknown mode, and for inputs of another dtype. To save a model, tokens must be
-// UTF-8.
+// With `invert`, each index becomes its token. If the idf_weights have none for the special tokens, these have the mean
+// of the others. LearnIdfWeights of vocabulary.h learns them. Throw InvalidArgumentError for a vocabulary that is
+// empty, has equal entries or the mask token, or is larger than max_tokens, for an unknown mode, for idf_weights of
+// another number, and for inputs of another dtype. To save a model, tokens must be UTF-8.
 COHORT_EXPORT LayerRef StringLookup(const StringLookupOptions& options);
 COHORT_EXPORT LayerRef IntegerLookup(const IntegerLookupOptions& options);
-// Returns the number of indices of a StringLookup or IntegerLookup: the input_dim of an Embedding behind it. Throws
-// InvalidArgumentError for another layer.
+// Returns the number of indices of a StringLookup, IntegerLookup or TextVectorization: the input_dim of an Embedding
+// behind it. Throws InvalidArgumentError for another layer.
 COHORT_EXPORT int64_t VocabularySize(const LayerRef& lookup);
 
 struct COHORT_EXPORT HashingOptions {

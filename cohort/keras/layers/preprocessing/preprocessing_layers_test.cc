@@ -106,8 +106,8 @@ TEST(LookupLayersTest, WhatTheyRefuse) {
               }),
               HasSubstr("the mask token \"\""));
   EXPECT_THAT(Refusal([] { IntegerLookup({.vocabulary = {1, -1}, .invert = true}); }), HasSubstr("oov_token"));
-  EXPECT_THAT(Refusal([] { StringLookup({.vocabulary = {"a"}, .output_mode = "tf_idf"}); }),
-              HasSubstr("got \"tf_idf\""));
+  EXPECT_THAT(Refusal([] { StringLookup({.vocabulary = {"a"}, .output_mode = "tf-idf"}); }),
+              HasSubstr("got \"tf-idf\""));
   EXPECT_THAT(Refusal([] { StringLookup({.vocabulary = {"a"}})(Input(Shape{1})); }),
               AllOf(HasSubstr("expected strings; got float32"), HasSubstr("DType::kString")));
   EXPECT_THAT(Refusal([] { VocabularySize(Dense(1)); }), HasSubstr("class Dense"));

@@ -1,6 +1,7 @@
 #include "cohort/keras/layers/preprocessing/vocabulary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <unordered_map>
@@ -9,37 +10,40 @@
 #include "cohort/core/dtype.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/keras/layers/preprocessing/text_tokens.h"
+#include "cohort/ops/lookup.h"
 
 namespace cohort::keras {
 namespace {
 
 // Calls `read` with the component of each element.
 void ForEachElement(const data::Dataset& data, int component, const std::function<void(const Tensor&)>& read) {
-  const auto components = static_cast<int>(data.element_spec().size());
-  if (component < 0 || component >= components) {
-    throw InvalidArgumentError(StrCat("[keras/learn] expected a component in [0, ", components, "); got ", component));
-  }
-  if (data.Cardinality() == data::kInfiniteCardinality) {
-    throw InvalidArgumentError(
-        StrCat("[keras/learn] expected a dataset that ends; got ", data.ToString(), "; call Take() on it"));
-  }
+  CheckCanBeLearned(data, component);
   const std::unique_ptr<data::Iterator> iterator = data.MakeIterator();
   std::vector<Tensor> element;
   while (iterator->Next(&element)) read(element[static_cast<size_t>(component)]);
+}
+
+// Calls use(values, number) with the values as T. Throws InvalidArgumentError for data of another dtype.
+template <typename T, typename Use>
+void WithValues(const Tensor& data, const Use& use) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (data.dtype() == DType::kString) return use(data.data<std::string>(), data.num_elements());
+  } else {
+    if (data.dtype() == DType::kInt64) return use(data.data<int64_t>(), data.num_elements());
+    if (data.dtype() == DType::kInt32) return use(data.data<int32_t>(), data.num_elements());
+  }
+  throw InvalidArgumentError(StrCat("[keras/learn] expected ", std::is_same_v<T, std::string> ? "strings" : "integers",
+                                    "; got ", data.dtype()));
 }
 
 template <typename T>
 class TokenCounts {
  public:
   void Add(const Tensor& data) {
-    if constexpr (std::is_same_v<T, std::string>) {
-      if (data.dtype() == DType::kString) return AddValues<std::string>(data);
-    } else {
-      if (data.dtype() == DType::kInt64) return AddValues<int64_t>(data);
-      if (data.dtype() == DType::kInt32) return AddValues<int32_t>(data);
-    }
-    throw InvalidArgumentError(StrCat("[keras/learn] expected ",
-                                      std::is_same_v<T, std::string> ? "strings" : "integers", "; got ", data.dtype()));
+    WithValues<T>(data, [&](const auto* values, int64_t number) {
+      for (int64_t i = 0; i < number; ++i) ++counts_[values[i]];
+    });
   }
 
   std::vector<T> MostFrequent(int64_t most) && {
@@ -56,12 +60,6 @@ class TokenCounts {
   }
 
  private:
-  template <typename Element>
-  void AddValues(const Tensor& data) {
-    const Element* values = data.data<Element>();
-    for (int64_t i = 0; i < data.num_elements(); ++i) ++counts_[values[i]];
-  }
-
   std::unordered_map<T, int64_t> counts_;
 };
 
@@ -77,6 +75,61 @@ std::vector<T> Learn(const data::Dataset& data, const LearnOptions& options) {
   TokenCounts<T> counts;
   ForEachElement(data, options.component, [&](const Tensor& element) { counts.Add(element); });
   return std::move(counts).MostFrequent(options.max_tokens);
+}
+
+// Counts the documents that have each token of a vocabulary.
+template <typename T>
+class DocumentCounts {
+ public:
+  explicit DocumentCounts(const std::vector<T>& vocabulary) : counts_(vocabulary.size()) {
+    if (vocabulary.empty()) throw InvalidArgumentError("[keras/learn] expected a vocabulary; got none");
+    ops::CheckVocabulary(Tensor::Vector(vocabulary));
+    for (size_t i = 0; i < vocabulary.size(); ++i) places_.emplace(vocabulary[i], i);
+  }
+
+  void Add(const Tensor& data) {
+    const int rank = data.shape().rank();
+    const int64_t length = rank == 0 ? 1 : data.shape().dim(rank - 1);
+    WithValues<T>(data, [&](const auto* values, int64_t number) {
+      for (int64_t i = 0; i < number; ++i) {
+        if (i % length == 0) ++documents_;
+        const auto found = places_.find(values[i]);
+        if (found == places_.end()) continue;
+        Count& count = counts_[found->second];
+        if (std::exchange(count.last_document, documents_) != documents_) ++count.documents;
+      }
+    });
+  }
+
+  std::vector<double> IdfWeights() const {
+    std::vector<double> weights;
+    weights.reserve(counts_.size());
+    for (const Count& count : counts_) weights.push_back(IdfWeight(documents_, count.documents));
+    return weights;
+  }
+
+ private:
+  struct Count {
+    int64_t documents = 0;
+    int64_t last_document = 0;  // the number of the last document with the token, from 1 on
+  };
+  std::unordered_map<T, size_t> places_;
+  std::vector<Count> counts_;
+  int64_t documents_ = 0;
+};
+
+template <typename T>
+std::vector<double> IdfWeightsOf(const Tensor& data, const std::vector<T>& vocabulary) {
+  DocumentCounts<T> counts(vocabulary);
+  counts.Add(data);
+  return counts.IdfWeights();
+}
+
+template <typename T>
+std::vector<double> IdfWeightsOf(const data::Dataset& data, const std::vector<T>& vocabulary, int component) {
+  DocumentCounts<T> counts(vocabulary);
+  ForEachElement(data, component, [&](const Tensor& element) { counts.Add(element); });
+  return counts.IdfWeights();
 }
 
 // Sums of the values and of their squares, around the first value of each feature, so that little is lost when the
@@ -150,6 +203,21 @@ class Sums {
 
 }  // namespace
 
+void CheckCanBeLearned(const data::Dataset& data, int component) {
+  const auto components = static_cast<int>(data.element_spec().size());
+  if (component < 0 || component >= components) {
+    throw InvalidArgumentError(StrCat("[keras/learn] expected a component in [0, ", components, "); got ", component));
+  }
+  if (data.Cardinality() == data::kInfiniteCardinality) {
+    throw InvalidArgumentError(
+        StrCat("[keras/learn] expected a dataset that ends; got ", data.ToString(), "; call Take() on it"));
+  }
+}
+
+double IdfWeight(int64_t documents, int64_t with_token) {
+  return std::log(1 + static_cast<double>(documents) / static_cast<double>(1 + with_token));
+}
+
 std::vector<std::string> LearnStrings(const Tensor& data, const LearnOptions& options) {
   return Learn<std::string>(data, options);
 }
@@ -161,6 +229,20 @@ std::vector<int64_t> LearnIntegers(const Tensor& data, const LearnOptions& optio
 }
 std::vector<int64_t> LearnIntegers(const data::Dataset& data, const LearnOptions& options) {
   return Learn<int64_t>(data, options);
+}
+
+std::vector<double> LearnIdfWeights(const Tensor& data, const std::vector<std::string>& vocabulary) {
+  return IdfWeightsOf(data, vocabulary);
+}
+std::vector<double> LearnIdfWeights(const data::Dataset& data, const std::vector<std::string>& vocabulary,
+                                    int component) {
+  return IdfWeightsOf(data, vocabulary, component);
+}
+std::vector<double> LearnIdfWeights(const Tensor& data, const std::vector<int64_t>& vocabulary) {
+  return IdfWeightsOf(data, vocabulary);
+}
+std::vector<double> LearnIdfWeights(const data::Dataset& data, const std::vector<int64_t>& vocabulary, int component) {
+  return IdfWeightsOf(data, vocabulary, component);
 }
 
 Moments LearnMoments(const Tensor& data) {

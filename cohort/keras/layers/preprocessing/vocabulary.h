@@ -30,6 +30,17 @@ COHORT_EXPORT std::vector<std::string> LearnStrings(const data::Dataset& data, c
 COHORT_EXPORT std::vector<int64_t> LearnIntegers(const Tensor& data, const LearnOptions& options = {});
 COHORT_EXPORT std::vector<int64_t> LearnIntegers(const data::Dataset& data, const LearnOptions& options = {});
 
+// Return for each token of `vocabulary` its inverse document frequency: ln(1 + documents / (1 + documents with the
+// token)). They are the idf_weights of a StringLookup or IntegerLookup for output_mode "tf_idf". The last axis of the
+// data has the tokens of one document: [documents, ..., tokens]. A vector is one document. Throw InvalidArgumentError
+// as LearnStrings, and for a vocabulary that is empty or has equal entries.
+COHORT_EXPORT std::vector<double> LearnIdfWeights(const Tensor& data, const std::vector<std::string>& vocabulary);
+COHORT_EXPORT std::vector<double> LearnIdfWeights(const data::Dataset& data, const std::vector<std::string>& vocabulary,
+                                                  int component = 0);
+COHORT_EXPORT std::vector<double> LearnIdfWeights(const Tensor& data, const std::vector<int64_t>& vocabulary);
+COHORT_EXPORT std::vector<double> LearnIdfWeights(const data::Dataset& data, const std::vector<int64_t>& vocabulary,
+                                                  int component = 0);
+
 // Mean and variance of each index of the last axis.
 struct COHORT_EXPORT Moments {
   std::vector<double> mean;
