@@ -68,6 +68,26 @@ OpDef SearchOp(const char* name, const char* doc) {
       .Doc(doc);
 }
 
+std::vector<Shape> CrossShape(ShapeContext& c) {
+  if (c.attr<int64_t>("N") != 0 || !c.attr<bool>("hashed_output") || c.attr<DType>("out_type") != DType::kInt64) {
+    throw UnimplementedError(
+        "SparseCross makes hashes of dense inputs; it has neither sparse inputs nor texts as results");
+  }
+  if (c.num_inputs() == 0) throw InvalidArgumentError("expected at least one input to cross; got none");
+  Shape rows = {-1};
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const Shape shape = c.WithRank(i, 2), other = {shape.dim(0)};
+    if (c.input_dtype(i) != DType::kString && c.input_dtype(i) != DType::kInt64) {
+      throw InvalidArgumentError(StrCat("expected strings or int64 to cross; got ", c.input_dtype(i)));
+    }
+    if (!rows.IsCompatibleWith(other)) {
+      throw InvalidArgumentError(StrCat("expected inputs with equal numbers of rows; got ", rows, " and ", other));
+    }
+    if (!rows.IsFullyDefined()) rows = other;
+  }
+  return {Shape{-1, 2}, Shape{-1}, Shape{2}};
+}
+
 constexpr const char* kNoGradient = "the result is an index";
 
 }  // namespace
@@ -112,6 +132,28 @@ Output Bucketize(Output input, const std::vector<float>& boundaries, const NodeN
   return Op("Bucketize", {input}, name).Attr("boundaries", boundaries).Finish1();
 }
 
+SparseIntegers CrossHashed(const std::vector<Output>& inputs, int64_t num_buckets, int64_t hash_key,
+                           const NodeName& name) {
+  if (inputs.empty()) throw InvalidArgumentError("[ops] CrossHashed needs at least one input");
+  if (num_buckets < 1) throw InvalidArgumentError(StrCat("[ops] expected num_buckets >= 1; got ", num_buckets));
+  const std::vector<Output> none;
+  Node* node = inputs[0]
+                   .graph()
+                   .Op("SparseCross")
+                   .Name(name)
+                   .Inputs(none)  // indices, values and shapes of sparse inputs
+                   .Inputs(none)
+                   .Inputs(none)
+                   .Inputs(inputs)
+                   .Attr("hashed_output", true)
+                   .Attr("num_buckets", num_buckets)
+                   .Attr("hash_key", hash_key)
+                   .Attr("out_type", DType::kInt64)
+                   .Attr("internal_type", DType::kInt64)
+                   .Finish();
+  return {node->output(0), node->output(1), node->output(2)};
+}
+
 }  // namespace cohort::ops
 
 namespace cohort {
@@ -152,6 +194,26 @@ void RegisterLookupOps(OpRegistry& registry) {
           .NotDifferentiable(kNoGradient)
           .Doc("The place of each value in the vocabulary. For a value that is not there: default_value, or an error "
                "if fail_unknown."));
+  registry.Register(OpDef("SparseCross")
+                        .Input("indices: N * int64")
+                        .Input("values: sparse_types")
+                        .Input("shapes: N * int64")
+                        .Input("dense_inputs: dense_types")
+                        .Output("output_indices: int64")
+                        .Output("output_values: out_type")
+                        .Output("output_shape: int64")
+                        .Attr("N: int >= 0")
+                        .Attr("hashed_output: bool")
+                        .Attr("num_buckets: int >= 0")
+                        .Attr("hash_key: int")
+                        .Attr("sparse_types: list(type) >= 0")
+                        .Attr("dense_types: list(type) >= 0")
+                        .Attr("out_type: {int64, string}")
+                        .Attr("internal_type: {int64, string}")
+                        .ShapeRule(CrossShape)
+                        .DataDependentShape()
+                        .NotDifferentiable(kNoGradient)
+                        .Doc("The hashes of all combinations of the inputs' values in each row."));
   registry.Register(SearchOp("LowerBound", "How many elements of the row are below each value."));
   registry.Register(SearchOp("UpperBound", "How many elements of the row are not above each value."));
   registry.Register(OpDef("Bucketize")

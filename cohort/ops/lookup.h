@@ -1,5 +1,6 @@
 // Ops that turn values of categories (words, ids of users, ages) into indices, for look-ups in embeddings: hashes,
-// vocabularies, buckets and places in sorted lists. They run on the host on every device, and have no gradient.
+// vocabularies, buckets, crosses and places in sorted lists. They run on the host on every device, and have no
+// gradient.
 #pragma once
 
 #include <array>
@@ -47,5 +48,20 @@ COHORT_EXPORT Output Bucketize(Output input, const std::vector<float>& boundarie
 // the result is 0, or n if `right`. As tf.searchsorted, ops LowerBound and UpperBound. Throws InvalidArgumentError for
 // other shapes.
 COHORT_EXPORT Output SearchSorted(Output sorted_sequence, Output values, bool right = false, const NodeName& name = "");
+
+// The values of a matrix whose rows have different lengths, in TensorFlow's form of a sparse tensor.
+struct COHORT_EXPORT SparseIntegers {
+  Output indices;      // int64 [n, 2]: row and column of each value, sorted
+  Output values;       // int64 [n]
+  Output dense_shape;  // int64 [2]
+};
+inline constexpr int64_t kCrossHashKey = 0xDECAFCAFFE;
+// Returns for each row of the inputs the hashes of all their combinations: one value of each input, [batch, m_i], whose
+// fingerprints are joined. So a row has m_0 * m_1 * ... hashes in [0, num_buckets), and that of the last input changes
+// first. The inputs are strings or int64. `hash_key` begins each hash; another key gives other hashes. As
+// tf.sparse.cross_hashed for dense inputs (op SparseCross). Throws InvalidArgumentError for num_buckets < 1, no input,
+// and inputs of another rank, dtype or number of rows.
+COHORT_EXPORT SparseIntegers CrossHashed(const std::vector<Output>& inputs, int64_t num_buckets,
+                                         int64_t hash_key = kCrossHashKey, const NodeName& name = "");
 
 }  // namespace cohort::ops

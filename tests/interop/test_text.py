@@ -177,5 +177,15 @@ def test_tensorflow_runs_what_we_export(name, tmp_path):
     request = {"layer": "TextVectorization", "options": options, "inputs": [given(inputs)], "export": str(tmp_path / "export")}
     [answer] = our_programs.ask("interop_text", [request])
     function = tf.saved_model.load(tmp_path / "export").signatures["serving_default"]
-    [result] = function(x=tf.constant(inputs.tolist())).values()
+    [result] = function(x_0=tf.constant(inputs.tolist())).values()
     assert_same(result.numpy(), answer["output"])
+
+
+@pytest.mark.parametrize("mode", ["int", "one_hot"])
+@pytest.mark.parametrize("shape", [[-1], [-1, 1]])
+def test_hashed_crossing(mode, shape, tmp_path):
+    words = np.array(BYTES, dtype=object).reshape(shape)
+    ids = np.array([(-3) ** i for i in range(len(BYTES))], dtype=object).reshape(shape)
+    options = {"num_bins": 1000, "output_mode": mode}
+    inputs = [words, ids]
+    check_both_ways(layers.HashedCrossing(**options), {"layer": "HashedCrossing", "options": options}, inputs, tmp_path)

@@ -90,6 +90,11 @@ Options LookupOptions(const Json& request, Json& answer, const Learn& learn) {
 LayerRef LayerOf(const Json& request, Json& answer) {
   const std::string name = request.at("layer");
   if (name == "TextVectorization") return TextLayer(request, answer);
+  if (name == "HashedCrossing") {
+    HashedCrossingOptions options;
+    Read(request.at("options"), "output_mode", options.output_mode);
+    return HashedCrossing(request.at("options").at("num_bins"), options);
+  }
   if (name == "StringLookup") {
     return StringLookup(
         LookupOptions<StringLookupOptions>(request, answer, [](const Tensor& x) { return LearnStrings(x); }));
@@ -114,7 +119,8 @@ Model ModelOf(const Json& request, const std::vector<Tensor>& x, Json& answer) {
   const LayerRef layer = LayerOf(request, answer);
   std::vector<LayerTensor> inputs;
   for (const Tensor& value : x) {
-    inputs.push_back(Input(value.shape().Sub(1, value.shape().rank()), {.dtype = value.dtype(), .name = "x"}));
+    inputs.push_back(Input(value.shape().Sub(1, value.shape().rank()),
+                           {.dtype = value.dtype(), .name = StrCat("x_", inputs.size())}));
   }
   return Model(inputs, {layer(inputs)});
 }

@@ -3,6 +3,7 @@
 
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/lookup.h"
 #include "cohort/ops/strings.h"
 #include "tests/ops/op_cases.h"
 
@@ -190,6 +191,21 @@ void AddNGramCases(std::vector<OpCase>& cases) {
       {"StringNGrams", "nothing", {Tensor(DType::kString, {0}), Tensor::Vector(std::vector<int64_t>{0, 0})}, pairs});
 }
 
+void AddCrossCases(std::vector<OpCase>& cases) {
+  const Tensor words = Tensor::FromValues(Strings{"A", "B", "", "\xff", "long text", "A"}, Shape{3, 2});
+  const Tensor ids = Tensor::FromValues(std::vector<int64_t>{101, -7, int64_t{1} << 40}, Shape{3, 1});
+  const auto cross = [](int64_t buckets, int64_t key) {
+    return [=](Graph&, const Outputs& in) {
+      const ops::SparseIntegers hashes = ops::CrossHashed(in, buckets, key);
+      return Outputs{hashes.indices, hashes.values, hashes.dense_shape};
+    };
+  };
+  cases.push_back({"SparseCross", "words_and_ids", {words, ids}, cross(1'000'003, ops::kCrossHashKey)});
+  cases.push_back({"SparseCross", "another_key", {ids, words, words}, cross(1'000'003, 17)});
+  cases.push_back({"SparseCross", "one", {words}, cross(5, ops::kCrossHashKey)});
+  cases.push_back({"SparseCross", "nothing", {Tensor(DType::kString, {0, 1})}, cross(5, ops::kCrossHashKey)});
+}
+
 }  // namespace
 
 void AddStringCases(std::vector<OpCase>& cases) {
@@ -199,6 +215,7 @@ void AddStringCases(std::vector<OpCase>& cases) {
   AddNumberCases(cases);
   AddStringRowCases(cases);
   AddNGramCases(cases);
+  AddCrossCases(cases);
 }
 
 }  // namespace cohort::testing

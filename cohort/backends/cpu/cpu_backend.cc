@@ -44,6 +44,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterCandidateSamplingKernels(registry);
   RegisterSpecialFunctionKernels(registry);
   RegisterLookupKernels(registry);
+  RegisterSparseCrossKernels(registry);
   RegisterPartitionKernels(registry);
   RegisterUnaryKernels(registry);
   RegisterArithmeticKernels(registry);

@@ -101,7 +101,8 @@ ConfigValue SerializedLayer(const std::string& class_name, ConfigValue::Object c
 }
 
 bool SaysOwnDtype(const std::string& class_name) {
-  return class_name == "InputLayer" || class_name == "Hashing" || class_name == "Discretization";
+  return class_name == "InputLayer" || class_name == "Hashing" || class_name == "HashedCrossing" ||
+         class_name == "Discretization";
 }
 
 bool FilesSayTrainable(const std::string& class_name) {

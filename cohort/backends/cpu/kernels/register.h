@@ -22,6 +22,7 @@ void RegisterTopKKernels(KernelRegistry& registry);
 void RegisterCandidateSamplingKernels(KernelRegistry& registry);
 void RegisterSpecialFunctionKernels(KernelRegistry& registry);
 void RegisterLookupKernels(KernelRegistry& registry);
+void RegisterSparseCrossKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);
 void RegisterUnaryKernels(KernelRegistry& registry);
 void RegisterArithmeticKernels(KernelRegistry& registry);

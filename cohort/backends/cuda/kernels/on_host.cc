@@ -51,6 +51,7 @@ constexpr OpOnHost kOnHost[] = {
     {"ReadFile", kCpuKernel, kFile},
     {"RegexFullMatch", kCpuKernel, kText},
     {"RegexReplace", kCpuKernel, kText},
+    {"SparseCross", kCpuKernel, kCategory},
     {"StaticRegexFullMatch", kCpuKernel, kText},
     {"StaticRegexReplace", kCpuKernel, kText},
     {"StringJoin", kCpuKernel, kText},

@@ -1,4 +1,4 @@
-// Hashing, Discretization, CategoryEncoding and Normalization of preprocessing_layers.h.
+// Hashing, HashedCrossing, Discretization, CategoryEncoding and Normalization of preprocessing_layers.h.
 #include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
 
 #include <algorithm>
@@ -94,6 +94,56 @@ class HashingLayer final : public Layer {
 
   const int64_t num_bins_;
   const HashingOptions options_;
+};
+
+class HashedCrossingLayer final : public Layer {
+ public:
+  HashedCrossingLayer(int64_t num_bins, const HashedCrossingOptions& options)
+      : Layer("HashedCrossing", options.name), num_bins_(num_bins), output_mode_(options.output_mode) {
+    if (num_bins < 1) Fail(StrCat("num_bins >= 1; got ", num_bins));
+    if (output_mode_ != "int" && output_mode_ != "one_hot") {
+      Fail(StrCat("output_mode \"int\" or \"one_hot\"; got \"", output_mode_, "\""));
+    }
+  }
+  std::vector<Output> Call(CallContext&, const std::vector<Output>& inputs) const override {
+    if (inputs.size() < 2) Fail(StrCat("at least two inputs; got ", inputs.size()));
+    const Shape& first = inputs[0].shape();
+    std::vector<Output> columns;
+    for (const Output& x : inputs) {
+      const Shape& shape = x.shape();
+      if (x.dtype() != DType::kString && !IsInteger(x.dtype())) Fail(StrCat("strings or integers; got ", x.dtype()));
+      const bool fits = shape.has_rank() && (shape.rank() == 1 || (shape.rank() == 2 && shape.dim(1) == 1));
+      if (!fits || shape.rank() != first.rank()) {
+        Fail(StrCat("inputs that are all [batch] or all [batch, 1]; got shapes ", first, " and ", shape));
+      }
+      const Output column = shape.rank() == 1 ? ops::ExpandDims(x, 1) : x;
+      columns.push_back(x.dtype() == DType::kString ? column : ops::Cast(column, DType::kInt64));
+    }
+    const Output hashes = ops::CrossHashed(columns, num_bins_).values;  // one for each example
+    const Output shaped = first.rank() == 1 ? hashes : ops::Reshape(hashes, {-1, 1});
+    return {Encoded(shaped, num_bins_, output_mode_)};
+  }
+  DType InputDType() const override { return DType::kString; }
+  ConfigValue::Object Config() const override {
+    return {{"dtype", output_mode_ == "int" ? "int64" : "float32"},
+            {"num_bins", num_bins_},
+            {"output_mode", output_mode_},
+            {"sparse", false}};
+  }
+  static LayerRef FromConfig(ConfigReader& reader) {
+    HashedCrossingOptions options = {.name = ReadName(reader)};
+    reader.Read("output_mode", options.output_mode);
+    reader.OnlyDefault("sparse", false);
+    return HashedCrossing(reader.Required("num_bins").AsInt(), options);
+  }
+
+ private:
+  [[noreturn]] static void Fail(const std::string& expected) {
+    throw InvalidArgumentError(StrCat("[keras/hashed_crossing] expected ", expected));
+  }
+
+  const int64_t num_bins_;
+  const std::string output_mode_;
 };
 
 class DiscretizationLayer final : public Layer {
@@ -282,6 +332,9 @@ class NormalizationLayer final : public Layer {
 }  // namespace
 
 LayerRef Hashing(int64_t num_bins, const HashingOptions& options) { return MakeLayer<HashingLayer>(num_bins, options); }
+LayerRef HashedCrossing(int64_t num_bins, const HashedCrossingOptions& options) {
+  return MakeLayer<HashedCrossingLayer>(num_bins, options);
+}
 LayerRef Discretization(std::vector<double> bin_boundaries, const DiscretizationOptions& options) {
   return MakeLayer<DiscretizationLayer>(std::move(bin_boundaries), options);
 }
@@ -294,6 +347,7 @@ LayerRef Normalization(const NormalizationOptions& options) {
 
 std::vector<LayerMaker> PreprocessingLayerMakers() {
   return {{"Hashing", HashingLayer::FromConfig},
+          {"HashedCrossing", HashedCrossingLayer::FromConfig},
           {"Discretization", DiscretizationLayer::FromConfig},
           {"CategoryEncoding", CategoryEncodingLayer::FromConfig},
           {"Normalization", NormalizationLayer::FromConfig}};

@@ -1,8 +1,9 @@
 // Layers that prepare inputs inside a model, so that a saved model takes raw data:
-// - StringLookup, IntegerLookup and Hashing make indices of words and ids, for Embedding and EmbedReduce;
+// - StringLookup, IntegerLookup, Hashing and HashedCrossing make indices of words and ids, for Embedding and
+//   EmbedReduce;
 // - Discretization makes indices of numbers, CategoryEncoding makes vectors of indices;
 // - Normalization shifts and scales numbers.
-// None of them has weights that are trained, and no gradient flows through the first five. vocabulary.h learns their
+// None of them has weights that are trained, and no gradient flows through the first six. vocabulary.h learns their
 // arguments from data, as Keras's adapt() does.
 #pragma once
 
@@ -78,6 +79,16 @@ struct COHORT_EXPORT HashingOptions {
 // equal hashes. An integer is hashed as its decimal digits, as in Keras. Throws InvalidArgumentError for num_bins < 1
 // and for floating inputs.
 COHORT_EXPORT LayerRef Hashing(int64_t num_bins, const HashingOptions& options = {});
+
+struct COHORT_EXPORT HashedCrossingOptions {
+  std::string output_mode = "int";  // or "one_hot"
+  std::string name;
+};
+// Replaces each combination of the inputs' values by a hash in [0, num_bins): two or more inputs of strings or
+// integers, all [batch] or all [batch, 1]. (Keras refuses models, and so files, with more than two.) Throws
+// InvalidArgumentError for num_bins < 1, for another mode, for less than two inputs, and for inputs of another dtype or
+// shape.
+COHORT_EXPORT LayerRef HashedCrossing(int64_t num_bins, const HashedCrossingOptions& options = {});
 
 struct COHORT_EXPORT DiscretizationOptions {
   std::string output_mode = "int";

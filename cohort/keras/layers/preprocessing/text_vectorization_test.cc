@@ -208,6 +208,29 @@ TEST(LookupVectorsTest, LookupsHaveIdfWeightsToo) {
   EXPECT_THAT(WhyRefused([] { LearnIdfWeights(Tensor::Vector(Strings{"a"}), Strings{}); }), HasSubstr("got none"));
 }
 
+TEST(HashedCrossingTest, CrossesAreKerass) {
+  // The numbers that Keras's documentation has for its layer.
+  const Tensor words = Tensor::FromValues(Strings{"A", "B", "A", "B", "A"}, Shape{5});
+  const Tensor ids = Tensor::FromValues(std::vector<int64_t>{101, 101, 101, 102, 102}, Shape{5});
+  const auto run = [&](const LayerRef& layer, const Shape& shape) {
+    const LayerTensor a = Input(shape, {.dtype = DType::kString}), b = Input(shape, {.dtype = DType::kInt64});
+    Model model({a, b}, {layer({a, b})});
+    return OutputOf(model, {words.Reshaped(Shape{5}.Concat(shape)), ids.Reshaped(Shape{5}.Concat(shape))});
+  };
+  EXPECT_THAT(run(HashedCrossing(5), Shape{}).ToVector<int64_t>(), ElementsAre(1, 4, 1, 1, 3));
+  EXPECT_EQ(run(HashedCrossing(5), Shape{1}).shape(), (Shape{5, 1}));
+  const Tensor vectors = run(HashedCrossing(5, {.output_mode = "one_hot"}), Shape{1});
+  EXPECT_EQ(vectors.shape(), (Shape{5, 5}));
+  EXPECT_THAT(vectors.Slice(1, 2).Reshaped(Shape{5}).ToVector<float>(), ElementsAre(0, 0, 0, 0, 1));
+
+  const LayerTensor a = Input(Shape{1}, {.dtype = DType::kString}), wide = Input(Shape{2}, {.dtype = DType::kString});
+  EXPECT_THAT(WhyRefused([] { HashedCrossing(0); }), HasSubstr("num_bins >= 1; got 0"));
+  EXPECT_THAT(WhyRefused([] { HashedCrossing(3, {.output_mode = "count"}); }), HasSubstr("got \"count\""));
+  EXPECT_THAT(WhyRefused([&] { HashedCrossing(3)(a); }), HasSubstr("at least two inputs; got 1"));
+  EXPECT_THAT(WhyRefused([&] { HashedCrossing(3)({a, wide}); }), HasSubstr("all [batch, 1]; got shapes"));
+  EXPECT_THAT(WhyRefused([&] { HashedCrossing(3)({a, Input(Shape{1})}); }), HasSubstr("got float32"));
+}
+
 // Two kinds of sentences.
 Strings Sentences(int n) {
   const Strings good = {"great", "lovely", "fine"}, bad = {"awful", "poor", "dull"};
