@@ -27,6 +27,7 @@
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/readers/image_folder.h"
 #include "cohort/data/readers/readers.h"
+#include "cohort/data/readers/text_folder.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/sharding/auto_shard.h"
 #include "cohort/data/standard_scaler.h"

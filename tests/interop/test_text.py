@@ -1,9 +1,11 @@
-"""Layers of texts and categories: Keras computes the same, learns the same, and reads our files; we read Keras's."""
+"""Layers of texts and categories: Keras computes the same, learns the same, and reads our files; we read Keras's. Folders
+of texts: Keras lists and divides their files in the same way."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras.src.utils import dataset_utils
 
 import our_programs
 
@@ -189,3 +191,56 @@ def test_hashed_crossing(mode, shape, tmp_path):
     options = {"num_bins": 1000, "output_mode": mode}
     inputs = [words, ids]
     check_both_ways(layers.HashedCrossing(**options), {"layer": "HashedCrossing", "options": options}, inputs, tmp_path)
+
+
+@pytest.fixture(name="folder", scope="module")
+def folder_of_texts(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    names = [f"{label}/{name}.txt" for label in ("pos", "neg", "Neutral") for name in (1, 10, 9, "a-b", "a/b", "a/c/d", "é", "Z")]
+    for name in [*names, "pos/UPPER.TXT", "neg/.hidden.txt", "neg/notes.md", ".git/x.txt", "top.txt"]:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"text of {name}\n")
+    return folder
+
+
+FOLDER_OPTIONS = {
+    "all": {},
+    "lengths": {"max_length": 7, "batch_size": 5},
+    "categorical": {"label_mode": "categorical", "batch_size": None},
+    "two_classes": {"label_mode": "binary", "class_names": ["pos", "neg"]},
+    "no_labels": {"label_mode": None},
+    "training": {"validation_split": 0.3, "subset": "training"},
+    "validation": {"validation_split": 0.3, "subset": "validation"},
+}
+
+
+def ask_folder(folder, options):
+    options = {**options, "label_mode": options.get("label_mode", "int") or "none", "batch_size": options.get("batch_size", 32) or 0}
+    [answer] = our_programs.ask("interop_text", [{"directory": str(folder), "options": options}])
+    return answer
+
+
+@pytest.mark.parametrize("name", FOLDER_OPTIONS)
+def test_folder_in_order(name, folder):
+    options = {**FOLDER_OPTIONS[name], "shuffle": False}
+    theirs = keras.utils.text_dataset_from_directory(folder, **options)
+    ours = ask_folder(folder, options)
+    labelled = options.get("label_mode", "int") is not None
+    assert (theirs.class_names or []) == ours["class_names"]
+    elements = [element if labelled else (element, None) for element in theirs]
+    assert [[text.decode() for text in np.ravel(texts)] for texts, _ in elements] == ours["texts"]
+    if labelled:
+        assert [np.ravel(labels).tolist() for _, labels in elements] == ours["labels"]
+
+
+@pytest.mark.parametrize("subset", ["training", "validation"])
+@pytest.mark.parametrize("seed", [0, 1, 1234567, 2**32 - 1])
+def test_folder_is_divided_as_by_keras(seed, subset, folder):
+    options = {"seed": seed, "validation_split": 0.27, "subset": subset}
+    ours = ask_folder(folder, options)
+    paths, labels, _ = dataset_utils.index_directory(str(folder), "inferred", (".txt",), seed=seed)
+    paths, _ = dataset_utils.get_training_or_validation_split(paths, labels, 0.27, subset)
+    assert ours["paths"] == paths
+    theirs = keras.utils.text_dataset_from_directory(folder, **options)
+    assert sorted(text.decode() for texts, _ in theirs for text in texts.numpy()) == sorted(sum(ours["texts"], []))

@@ -8,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/data/readers/text_folder.h"
 #include "cohort/keras/keras.h"
 #include "cohort/registration.h"
 
@@ -125,7 +126,39 @@ Model ModelOf(const Json& request, const std::vector<Tensor>& x, Json& answer) {
   return Model(inputs, {layer(inputs)});
 }
 
+// The files of a folder of texts, and the elements of one pass over it.
+Json FolderAnswer(const Json& request) {
+  const Json& given = request.at("options");
+  data::TextFolderOptions options;
+  const std::string labels = given.value("label_mode", "int"), subset = given.value("subset", "");
+  if (labels == "binary") options.label_mode = data::LabelMode::kBinary;
+  if (labels == "categorical") options.label_mode = data::LabelMode::kCategorical;
+  if (labels == "none") options.label_mode = data::LabelMode::kNone;
+  if (subset == "training") options.subset = data::Subset::kTraining;
+  if (subset == "validation") options.subset = data::Subset::kValidation;
+  Read(given, "class_names", options.class_names);
+  Read(given, "batch_size", options.batch_size);
+  Read(given, "max_length", options.max_length);
+  Read(given, "shuffle", options.shuffle);
+  Read(given, "seed", options.seed);
+  Read(given, "validation_split", options.validation_split);
+  const data::TextFolder folder = data::TextDatasetFromDirectory(request.at("directory"), options);
+  Json answer = {{"class_names", folder.class_names},
+                 {"paths", folder.file_paths},
+                 {"texts", Json::array()},
+                 {"labels", Json::array()}};
+  std::vector<Tensor> element;
+  for (const auto iterator = folder.dataset.MakeIterator(); iterator->Next(&element);) {
+    answer["texts"].push_back(element[0].ToVector<std::string>());
+    if (element.size() < 2) continue;
+    answer["labels"].push_back(element[1].dtype() == DType::kInt32 ? Json(element[1].ToVector<int32_t>())
+                                                                   : Json(element[1].ToVector<float>()));
+  }
+  return answer;
+}
+
 Json Answer(const Json& request) {
+  if (request.contains("directory")) return FolderAnswer(request);
   Json answer;
   std::vector<Tensor> x;
   for (const Json& given : request.at("inputs")) x.push_back(TensorOf(given));

@@ -8,20 +8,11 @@
 
 #include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/readers/folder_labels.h"
 
 namespace cohort::data {
 
-// What an element has beside its image.
-enum class LabelMode {
-  kInt,          // int32 [batch]: the number of the class
-  kBinary,       // float32 [batch, 1]: 0 or 1; there must be two classes
-  kCategorical,  // float32 [batch, classes]: 1 at the class, and 0 elsewhere
-  kNone,         // nothing
-};
 enum class Interpolation { kBilinear, kNearest };
-// Which part of the files a dataset has.
-enum class Subset { kAll, kTraining, kValidation };
-
 // The names and defaults are those of Keras's image_dataset_from_directory, if no comment says something else.
 struct COHORT_EXPORT ImageFolderOptions {
   LabelMode label_mode = LabelMode::kInt;
@@ -50,10 +41,11 @@ struct COHORT_EXPORT ImageFolder {
 // LabelMode::kNone and no class_names the files may be anywhere below `directory`. Files that end with .jpg, .jpeg or
 // .png count (in any case), and others do not. Folders of classes whose names begin with a dot are left out. The
 // dataset reads a file when it makes its element: an error then names the file. It can be serialized, so that each
-// worker of a cluster reads its files itself. The whole list is shuffled, and not, as in Keras, a window of it. So the
-// order differs from Keras's, and so does the choice of files for validation. Throws what ThrowErrno (core/file.h)
-// gives for a folder that cannot be listed, NotFoundError if there is no such folder, no folder of a class in it, or no
-// file for this subset; InvalidArgumentError for options out of range, and for a .gif or .bmp file, which are not read.
+// worker of a cluster reads its files itself. Order and division of the files are Keras's, with a seed in [0, 2^32).
+// But the order of an epoch is not: the whole list is shuffled in each epoch, and Keras shuffles a window of it. Throws
+// what ThrowErrno (core/file.h) gives for a folder that cannot be listed, NotFoundError if there is no such folder, no
+// folder of a class in it, or no file for this subset; InvalidArgumentError for options out of range, and for a .gif or
+// .bmp file, which are not read.
 COHORT_EXPORT ImageFolder ImageDatasetFromDirectory(const std::string& directory,
                                                     const ImageFolderOptions& options = {});
 

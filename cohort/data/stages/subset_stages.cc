@@ -11,13 +11,13 @@ namespace cohort::data {
 namespace {
 
 // Yields the elements with indices first, first + stride, ... before `limit` (-1: all).
-struct Subset {
+struct ElementRange {
   int64_t first = 0;
   int64_t stride = 1;
   int64_t limit = -1;
   bool require_non_empty = false;
 
-  // Returns how many of `count` elements are in the subset.
+  // Returns how many of `count` elements are in the range.
   int64_t CountOf(int64_t count) const {
     if (limit >= 0 && (count == kInfiniteCardinality || count > limit)) count = limit;
     if (count < 0) return count;
@@ -27,16 +27,16 @@ struct Subset {
 
 class SubsetIterator : public UnaryIterator {
  public:
-  SubsetIterator(NodePtr node, StagePtr input, const Subset& subset)
-      : UnaryIterator(std::move(node), std::move(input)), subset_(subset), wanted_(subset.first) {}
+  SubsetIterator(NodePtr node, StagePtr input, const ElementRange& range)
+      : UnaryIterator(std::move(node), std::move(input)), range_(range), wanted_(range.first) {}
   bool Next(Element* out) override {
-    while (subset_.limit < 0 || wanted_ < subset_.limit) {
+    while (range_.limit < 0 || wanted_ < range_.limit) {
       if (!input_->Next(out)) {
-        if (subset_.require_non_empty && wanted_ == subset_.first) FailEmpty();
+        if (range_.require_non_empty && wanted_ == range_.first) FailEmpty();
         return false;
       }
       if (index_++ < wanted_) continue;
-      wanted_ += subset_.stride;
+      wanted_ += range_.stride;
       return true;
     }
     return false;
@@ -56,51 +56,51 @@ class SubsetIterator : public UnaryIterator {
   [[noreturn]] void FailEmpty() const {
     node_->Guard([&] {
       throw InvalidArgumentError(StrCat(
-          "[data] expected at least ", subset_.stride,
+          "[data] expected at least ", range_.stride,
           " elements (names of files, where files are sharded), one for each worker; got ", index_, ", so that worker ",
-          subset_.first, " has none; give it more, or choose the auto-shard policy DATA or OFF"));
+          range_.first, " has none; give it more, or choose the auto-shard policy DATA or OFF"));
     });
     __builtin_unreachable();
   }
 
-  const Subset subset_;
+  const ElementRange range_;
   int64_t index_ = 0;  // of the input's next element
   int64_t wanted_;     // of the next element to yield
 };
 
 class SubsetNode : public DatasetNode {
  public:
-  SubsetNode(const char* kind, NodePtr input, const Subset& subset)
-      : DatasetNode({input}, input->spec()), kind_(kind), subset_(subset) {
+  SubsetNode(const char* kind, NodePtr input, const ElementRange& range)
+      : DatasetNode({input}, input->spec()), kind_(kind), range_(range) {
     const int64_t size = input->RandomAccessSize();
-    size_ = size == kSequential ? kSequential : subset.CountOf(size);
-    if (subset.require_non_empty && size_ == 0) size_ = kSequential;  // the iterator then throws the error
+    size_ = size == kSequential ? kSequential : range.CountOf(size);
+    if (range.require_non_empty && size_ == 0) size_ = kSequential;  // the iterator then throws the error
   }
   std::string kind() const override { return kind_; }
   std::string Parameters() const override {
-    if (kind_ == "Take") return StrCat(subset_.limit);
-    if (kind_ == "Skip") return StrCat(subset_.first);
-    return StrCat(subset_.stride, ", ", subset_.first);
+    if (kind_ == "Take") return StrCat(range_.limit);
+    if (kind_ == "Skip") return StrCat(range_.first);
+    return StrCat(range_.stride, ", ", range_.first);
   }
-  int64_t Cardinality() const override { return subset_.CountOf(input()->Cardinality()); }
+  int64_t Cardinality() const override { return range_.CountOf(input()->Cardinality()); }
   int64_t RandomAccessSize() const override { return size_; }
-  void Get(int64_t index, Element* out) const override { input()->Get(subset_.first + index * subset_.stride, out); }
+  void Get(int64_t index, Element* out) const override { input()->Get(range_.first + index * range_.stride, out); }
   void Write(DescriptionWriter* out) const override {
-    for (const int64_t value : {subset_.first, subset_.stride, subset_.limit}) out->Int(value);
-    out->Int(subset_.require_non_empty ? 1 : 0);
+    for (const int64_t value : {range_.first, range_.stride, range_.limit}) out->Int(value);
+    out->Int(range_.require_non_empty ? 1 : 0);
   }
   NodePtr WithInputs(std::vector<NodePtr> inputs) const override {
-    return std::make_shared<SubsetNode>(kind_.c_str(), inputs.at(0), subset_);
+    return std::make_shared<SubsetNode>(kind_.c_str(), inputs.at(0), range_);
   }
 
  protected:
   StagePtr MakeStage(const IteratorContext& context) const override {
-    return std::make_unique<SubsetIterator>(shared_from_this(), input()->MakeIterator(context), subset_);
+    return std::make_unique<SubsetIterator>(shared_from_this(), input()->MakeIterator(context), range_);
   }
 
  private:
   const std::string kind_;
-  const Subset subset_;
+  const ElementRange range_;
   int64_t size_;
 };
 
@@ -125,13 +125,13 @@ NodePtr MakeShardHint(NodePtr input) { return std::make_shared<ShardHintNode>(st
 
 NodePtr MakeTake(NodePtr input, int64_t count) {
   CheckParameter(count >= -1, "a count of Take of at least 0, or -1 for all", count);
-  return std::make_shared<SubsetNode>("Take", std::move(input), Subset{.limit = count});
+  return std::make_shared<SubsetNode>("Take", std::move(input), ElementRange{.limit = count});
 }
 
 NodePtr MakeSkip(NodePtr input, int64_t count) {
   CheckParameter(count >= -1, "a count of Skip of at least 0, or -1 for all", count);
-  if (count < 0) return std::make_shared<SubsetNode>("Skip", std::move(input), Subset{.limit = 0});
-  return std::make_shared<SubsetNode>("Skip", std::move(input), Subset{.first = count});
+  if (count < 0) return std::make_shared<SubsetNode>("Skip", std::move(input), ElementRange{.limit = 0});
+  return std::make_shared<SubsetNode>("Skip", std::move(input), ElementRange{.first = count});
 }
 
 NodePtr MakeShard(NodePtr input, int64_t num_shards, int64_t index, bool require_non_empty) {
@@ -141,7 +141,8 @@ NodePtr MakeShard(NodePtr input, int64_t num_shards, int64_t index, bool require
         StrCat("[data] expected the index of a shard from 0 to ", num_shards - 1, "; got ", index));
   }
   return std::make_shared<SubsetNode>(
-      "Shard", std::move(input), Subset{.first = index, .stride = num_shards, .require_non_empty = require_non_empty});
+      "Shard", std::move(input),
+      ElementRange{.first = index, .stride = num_shards, .require_non_empty = require_non_empty});
 }
 
 }  // namespace cohort::data
