@@ -9,6 +9,7 @@
 #include "cohort/ops/array.h"
 #include "cohort/ops/dims.h"
 #include "cohort/ops/nd_index.h"
+#include "cohort/ops/reduction.h"
 #include "cohort/ops/register.h"
 #include "cohort/ops/shape_rules.h"
 #include "cohort/ops/unary.h"
@@ -30,6 +31,17 @@ Output TensorScatterAdd(Output tensor, const Operand& indices, Output updates, c
 }
 Output TensorScatterSub(Output tensor, const Operand& indices, Output updates, const NodeName& name) {
   return Op("TensorScatterSub", {tensor, indices, updates}, name).Finish1();
+}
+
+Output SparseToDense(const Operand& sparse_indices, const IntList& output_shape, Output sparse_values,
+                     const Operand& default_value, bool validate_indices, const NodeName& name) {
+  Graph& graph = sparse_values.graph();
+  const DType dtype = sparse_indices.is_number() ? DType::kInt32 : sparse_indices.dtype();
+  const Output indices = sparse_indices.In(graph, dtype, "the indices of SparseToDense");
+  const Output dims = Cast(output_shape.In(graph), dtype);
+  return Op("SparseToDense", {indices, dims, sparse_values, default_value}, name)
+      .Attr("validate_indices", validate_indices)
+      .Finish1();
 }
 
 namespace {
@@ -121,6 +133,32 @@ GradientFn TensorScatterGradient(bool replaces, bool negative) {
   };
 }
 
+std::vector<Shape> SparseToDenseShape(ShapeContext& c) {
+  c.WithRank(1, 1);
+  c.WithRank(3, 0);
+  const Shape& indices = c.input(0);
+  const Shape& values = c.input(2);
+  if (indices.has_rank() && indices.rank() > 2) {
+    throw InvalidArgumentError(StrCat("expected sparse_indices of rank 0, 1 or 2; got ", indices));
+  }
+  if (values.has_rank() && values.rank() > 1) {
+    throw InvalidArgumentError(StrCat("expected sparse_values of rank 0 or 1; got ", values));
+  }
+  return {c.input_as_shape(1)};
+}
+
+void SparseToDenseGradient(GradientContext& c) {
+  const Output g = c.grad(), indices = c.input(0), values = c.input(2);
+  if (!indices.shape().has_rank() || !values.shape().has_rank()) {
+    throw InvalidArgumentError("the gradient of SparseToDense needs the ranks of its indices and values");
+  }
+  const int rank = indices.shape().rank();
+  const Output elements = GatherNd(g, rank == 2 ? indices : Reshape(indices, {-1, 1}));
+  const Output sum = Sum(elements);
+  c.SetInput(2, values.shape().rank() == 0 ? sum : elements);
+  c.SetInput(3, Sum(g) - sum);
+}
+
 OpDef TensorScatterOp(const char* name, const char* types, const char* doc) {
   return OpDef(name)
       .Input("tensor: T")
@@ -162,6 +200,18 @@ void RegisterGatherNdOps(OpRegistry& registry) {
                         .ShapeRule(ScatterNdShape)
                         .Gradient([](GradientContext& c) { c.SetInput(1, GatherNd(c.grad(), c.input(0))); })
                         .Doc("Zeros of `shape`, to which the updates are added at the coordinates in indices."));
+  registry.Register(OpDef("SparseToDense")
+                        .Input("sparse_indices: Tindices")
+                        .HostInput("output_shape: Tindices")
+                        .Input("sparse_values: T")
+                        .Input("default_value: T")
+                        .Output("dense: T")
+                        .Attr("validate_indices: bool = true")
+                        .Attr("T: type")
+                        .Attr("Tindices: {int32, int64}")
+                        .ShapeRule(SparseToDenseShape)
+                        .Gradient(SparseToDenseGradient)
+                        .Doc("Values put where the indices say, and a default elsewhere."));
   registry.Register(TensorScatterOp("TensorScatterUpdate", "T: type",
                                     "The tensor with the updates in place of what is at the coordinates in indices.")
                         .Gradient(TensorScatterGradient(true, false)));

@@ -25,4 +25,12 @@ COHORT_EXPORT Output TensorScatterUpdate(Output tensor, const Operand& indices, 
 COHORT_EXPORT Output TensorScatterAdd(Output tensor, const Operand& indices, Output updates, const NodeName& name = "");
 COHORT_EXPORT Output TensorScatterSub(Output tensor, const Operand& indices, Output updates, const NodeName& name = "");
 
+// Returns a tensor of `output_shape` that has `sparse_values` where `sparse_indices` say, and `default_value`
+// elsewhere. `sparse_indices` are [n, rank], [n] for a vector, or [] for one element; `sparse_values` is [n], or one
+// value for all. `output_shape` has the dtype of the indices. If `validate_indices` is true, indices that are repeated
+// or not in lexicographic order fail the step; else the last one of equal indices counts. As tf.sparse_to_dense.
+COHORT_EXPORT Output SparseToDense(const Operand& sparse_indices, const IntList& output_shape, Output sparse_values,
+                                   const Operand& default_value = 0, bool validate_indices = true,
+                                   const NodeName& name = "");
+
 }  // namespace cohort::ops

@@ -14,11 +14,14 @@
 #include "cohort/ops/control.h"
 #include "cohort/ops/control_flow.h"
 #include "cohort/ops/convolution.h"
+#include "cohort/ops/decode.h"
 #include "cohort/ops/gather.h"
+#include "cohort/ops/gather_nd.h"
 #include "cohort/ops/image_files.h"
 #include "cohort/ops/initializers.h"
 #include "cohort/ops/join.h"
 #include "cohort/ops/layout.h"
+#include "cohort/ops/local_response.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/nn.h"
 #include "cohort/ops/normalization.h"
@@ -213,6 +216,9 @@ std::vector<Case> ShapeCases() {
       CASE(UniqueWithCounts(in.i, DType::kInt32, name)),
       CASE(Where(in.b, name)),
       CASE(UnsortedSegmentSum(in.x, in.i, in.n, name)),
+      CASE(SegmentSum(in.x, in.i, name)),
+      CASE(SegmentMean(in.x, in.i, name)),
+      CASE(SparseToDense(in.i, {9}, in.i, -1, true, name)),
       CASE(DynamicPartition(in.x, in.i, 2, name)),
       CASE(DynamicStitch({in.i}, {in.x}, name)),
       CASE(MatMul(in.x, in.z, false, false, name)),
@@ -240,6 +246,7 @@ std::vector<Case> SourceCases() {
       CASE(RandomStandardNormal(in.shape, DType::kFloat32, 0, name)),
       CASE(TruncatedNormal(in.shape, DType::kFloat32, 0, name)),
       CASE(RandomUniformInt(in.shape, 0, in.n, 0, name)),
+      CASE(Multinomial(in.x, 3, 0, DType::kInt64, name)),
       CASE(RandomShuffle(in.x, 0, name)),
       CASE(StatelessRandomUniform(in.shape, in.seed, DType::kFloat32, name)),
       CASE(StatelessRandomNormal(in.shape, in.seed, DType::kFloat32, name)),
@@ -269,6 +276,7 @@ std::vector<Case> NetworkCases() {
       CASE(AvgPool(in.image, {}, name)),
       CASE(FusedBatchNorm(in.image, in.v, in.v, in.v, in.v, {}, name)),
       CASE(BiasAdd(in.x, in.v, "NHWC", name)),
+      CASE(LRN(in.image, {}, name)),
       CASE(L2Loss(in.x, name)),
       CASE(InTopK(in.x, in.i, 2, name)),
       CASE(Softmax(in.x, name)),
@@ -280,6 +288,8 @@ std::vector<Case> NetworkCases() {
       CASE(ImageSummary("tag", in.image, 3, name)),
       CASE(MergeSummary({in.text}, name)),
       CASE(ReadFile(in.text, name)),
+      CASE(DecodeRaw(in.text, DType::kUint8, true, name)),
+      CASE(DecodeCSV(in.text, {Tensor::Scalar(1.0f)}, {}, name)),
       CASE(DecodeImage(in.text, 0, name)),
       CASE(DecodePng(in.text, 0, name)),
       CASE(DecodeJpeg(in.text, {}, name)),

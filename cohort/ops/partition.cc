@@ -23,6 +23,13 @@ Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments, 
   return Op("UnsortedSegmentSum", {data, segment_ids, num_segments}, name).Finish1();
 }
 
+Output SegmentSum(Output data, Output segment_ids, const NodeName& name) {
+  return Op("SegmentSum", {data, segment_ids}, name).Finish1();
+}
+Output SegmentMean(Output data, Output segment_ids, const NodeName& name) {
+  return Op("SegmentMean", {data, segment_ids}, name).Finish1();
+}
+
 std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions, const NodeName& name) {
   Node* node = Op("DynamicPartition", {data, partitions}, name).Attr("num_partitions", num_partitions).Finish();
   std::vector<Output> parts;
@@ -62,6 +69,32 @@ void SegmentGradient(GradientContext& c) {
   const Output ones = Fill(ExpandDims(Sub(Rank(data), Rank(ids)), 0), Const(graph, 1));
   const Output kept = Reshape(GreaterEqual(ids, zero), Concat({ShapeOf(ids), ones}, 0));
   c.SetInput(0, SelectV2(kept, rows, ScalarLike(rows, 0)));
+}
+
+std::vector<Shape> SortedSegmentShape(ShapeContext& c) {
+  c.WithRank(1, 1);
+  if (!c.WithRankAtLeast(0, 1).has_rank()) return UnknownShapes(1);
+  return {Shape{-1}.Concat(RowShape(c.input(0), c.input(1), "segment_ids"))};
+}
+
+void SegmentMeanGradient(GradientContext& c) {
+  const Output ids = c.input(1), data = c.input(0), g = c.grad();
+  const Output counts = SegmentSum(OnesLike(Cast(ids, data.dtype())), ids);
+  // A segment without rows has a count of 0, and no row that asks for its gradient.
+  const Output rows = Fill(ExpandDims(Sub(Rank(data), Const(c.graph(), 1)), 0), Const(c.graph(), 1));
+  const Output divisors = Reshape(Gather(counts, ids), Concat({ShapeOf(ids), rows}, 0));
+  c.SetInput(0, Gather(g, ids) / divisors);
+}
+
+OpDef SortedSegmentOp(const char* name, const char* types) {
+  return OpDef(name)
+      .Input("data: T")
+      .Input("segment_ids: Tindices")
+      .Output("output: T")
+      .Attr(types)
+      .Attr("Tindices: {int32, int64}")
+      .ShapeRule(SortedSegmentShape)
+      .DataDependentShape();
 }
 
 std::vector<Shape> PartitionShape(ShapeContext& c) {
@@ -120,6 +153,12 @@ void RegisterPartitionOps(OpRegistry& registry) {
           .ShapeRule(SegmentShape)
           .Gradient(SegmentGradient)
           .Doc("The sums of the rows of `data` that have the same segment id; negative ids are dropped."));
+  registry.Register(SortedSegmentOp("SegmentSum", "T: {bfloat16, half, float, double, uint8, int32, int64}")
+                        .Gradient([](GradientContext& c) { c.SetInput(0, Gather(c.grad(), c.input(1))); })
+                        .Doc("The sums of the rows of `data` that have the same segment id; the ids are sorted."));
+  registry.Register(SortedSegmentOp("SegmentMean", "T: {bfloat16, half, float, double}")
+                        .Gradient(SegmentMeanGradient)
+                        .Doc("The means of the rows of `data` that have the same segment id; the ids are sorted."));
   registry.Register(OpDef("DynamicPartition")
                         .Input("data: T")
                         .Input("partitions: int32")

@@ -13,6 +13,11 @@ namespace cohort::ops {
 // InvalidArgumentError.
 COHORT_EXPORT Output UnsortedSegmentSum(Output data, Output segment_ids, Output num_segments,
                                         const NodeName& name = "");
+// Return the sums or the means of the rows of `data` that have the same segment id: [last id + 1] + data[1:].
+// `segment_ids` is int32 or int64 [rows of data], and ascending from 0 on; a segment without rows is zero. SegmentMean
+// takes floating dtypes. Ids that are negative or that fall fail the step with InvalidArgumentError.
+COHORT_EXPORT Output SegmentSum(Output data, Output segment_ids, const NodeName& name = "");
+COHORT_EXPORT Output SegmentMean(Output data, Output segment_ids, const NodeName& name = "");
 // Returns `num_partitions` tensors. Tensor p has the rows of `data` whose number in `partitions` is p, in order.
 // `partitions` is int32 and has the shape of data's first dimensions.
 COHORT_EXPORT std::vector<Output> DynamicPartition(Output data, Output partitions, int num_partitions,

@@ -3,6 +3,7 @@
 #include "cohort/graph/op_def.h"
 #include "cohort/ops/operand.h"
 #include "cohort/ops/register.h"
+#include "cohort/ops/shape_rules.h"
 
 namespace cohort {
 namespace {
@@ -22,6 +23,12 @@ std::vector<Shape> UniformIntShape(ShapeContext& c) {
   c.WithRank(1, 0);
   c.WithRank(2, 0);
   return ShapeOfInput0(c);
+}
+
+std::vector<Shape> MultinomialShape(ShapeContext& c) {
+  c.WithRank(1, 0);
+  const auto samples = ops::KnownInteger(c, 1, "num_samples");
+  return {Shape{c.WithRank(0, 2).dim(0), samples.value_or(-1)}};
 }
 
 constexpr char kReason[] = "random numbers do not depend on a shape or a seed in a way that has a slope";
@@ -72,6 +79,18 @@ void RegisterRandomOps(OpRegistry& registry) {
                         .NotDifferentiable("integers")
                         .Stateful()
                         .Doc("Uniform integers in [minval, maxval)."));
+  registry.Register(OpDef("Multinomial")
+                        .Input("logits: T")
+                        .HostInput("num_samples: int32")
+                        .Output("output: output_dtype")
+                        .Attr("seed: int = 0")
+                        .Attr("seed2: int = 0")
+                        .Attr("T: {float, double, int32, int64, bfloat16}")
+                        .Attr("output_dtype: {int32, int64} = DT_INT64")
+                        .ShapeRule(MultinomialShape)
+                        .NotDifferentiable("integers")
+                        .Stateful()
+                        .Doc("Classes that are drawn with the probabilities of the softmax of each row."));
   registry.Register(OpDef("RandomShuffle")
                         .Input("value: T")
                         .Output("output: T")
@@ -173,6 +192,15 @@ Output RandomUniformInt(Output shape, const Operand& minval, const Operand& maxv
                         const NodeName& name) {
   const auto [first, second] = SeedPair(shape.graph(), seed);
   return Op("RandomUniformInt", {shape, minval, maxval}).Name(name).Attr("seed", first).Attr("seed2", second).Finish1();
+}
+
+Output Multinomial(Output logits, const Operand& num_samples, int64_t seed, DType output_dtype, const NodeName& name) {
+  const auto [first, second] = SeedPair(logits.graph(), seed);
+  return Op("Multinomial", {logits, num_samples}, name)
+      .Attr("seed", first)
+      .Attr("seed2", second)
+      .Attr("output_dtype", output_dtype)
+      .Finish1();
 }
 
 Output RandomShuffle(Output value, int64_t seed, const NodeName& name) {

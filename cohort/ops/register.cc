@@ -20,7 +20,9 @@ void RegisterOps() {
     RegisterTopKOps(registry);
     RegisterCandidateSamplingOps(registry);
     RegisterSpecialFunctionOps(registry);
+    RegisterLocalResponseOps(registry);
     RegisterLookupOps(registry);
+    RegisterDecodeOps(registry);
     RegisterLookupTableOps(registry);
     RegisterImageFileOps(registry);
     RegisterStringOps(registry);

@@ -27,6 +27,10 @@ OTHER_GRADIENTS = {
 NO_GRADIENTS = {
     "GatherNd_no_coordinates": "its gradient refuses indices without coordinates",
     "GatherNd_one": "its gradient refuses the shape of a single index",
+    **{
+        f"SparseToDense_{label}": "its gradient takes indices to be a matrix"
+        for label in ("one_index", "one_value", "vector")
+    },
     "TopKV2_int64_indices": "its gradient adds int32 to int64 indices",
     "PartitionedCall_second_derivative": "calls are differentiated in its C++ code, which knows no AddN",
     "StatefulPartitionedCall_values": "calls are differentiated in its C++ code, which knows no Print",

@@ -17,6 +17,7 @@ std::vector<OpCase> AllOpCases() {
   AddMathCases(cases);
   AddReductionCases(cases);
   AddIndexCases(cases);
+  AddRecordCases(cases);
   AddImageFileCases(cases);
   AddStringCases(cases);
   AddCoordinateCases(cases);

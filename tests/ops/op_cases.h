@@ -44,6 +44,7 @@ void AddSliceCases(std::vector<OpCase>& cases);
 void AddMathCases(std::vector<OpCase>& cases);
 void AddReductionCases(std::vector<OpCase>& cases);
 void AddIndexCases(std::vector<OpCase>& cases);
+void AddRecordCases(std::vector<OpCase>& cases);
 void AddImageFileCases(std::vector<OpCase>& cases);
 void AddStringCases(std::vector<OpCase>& cases);
 void AddCoordinateCases(std::vector<OpCase>& cases);

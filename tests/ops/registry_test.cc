@@ -69,7 +69,7 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "All Any ArgMax ArgMin Equal Greater GreaterEqual InTopKV2 InvertPermutation IsFinite IsInf IsNan Less "
       "LessEqual LogicalAnd LogicalNot LogicalOr NotEqual Unique UniqueWithCounts VarIsInitializedOp Where "
       // The outputs are indices of categories, or texts.
-      "AsString Bucketize LowerBound SparseCross StringToHashBucketFast StringToHashBucketStrong UpperBound "
+      "AsString Bucketize DecodeCSV DecodeRaw LowerBound SparseCross StringToHashBucketFast StringToHashBucketStrong UpperBound "
       "VocabularyLookup "
       // The inputs are texts.
       "RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringJoin StringLength StringLower "
@@ -81,7 +81,8 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       // The outputs are shapes, positions, or values made of these.
       "BroadcastGradientArgs ConcatOffset OneHot OnesLike Range Rank Shape Size VariableShape ZerosLike "
       // The ops have no inputs that are numbers.
-      "Const EmptyTensorList LogUniformCandidateSampler NoOp Placeholder UniformCandidateSampler RandomShuffle "
+      "Const EmptyTensorList LogUniformCandidateSampler Multinomial NoOp Placeholder UniformCandidateSampler "
+      "RandomShuffle "
       "RandomStandardNormal RandomUniform RandomUniformInt "
       "RestoreV2 StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformFullInt "
       "StatelessRandomUniformInt StatelessTruncatedNormal TruncatedNormal VarHandleOp "
@@ -105,6 +106,8 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
       "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient SparseConditionalAccumulator "
       "ChiefRecord ChiefRecordHold ChiefRecordRead StepClock StepClockJoin StepClockTakeStaleness StepClockTick "
+      // The op is a gradient, of which TensorFlow has no gradient either.
+      "LRNGrad "
       // The op stops the gradient on purpose.
       "StopGradient "
       // The ops belong to groups: a gradient would belong to the whole group, and not to the graph of one member.

@@ -35,6 +35,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterJoinKernels(registry);
   RegisterSliceKernels(registry);
   RegisterGatherKernels(registry);
+  RegisterDecodeKernels(registry);
   RegisterImageFileKernels(registry);
   RegisterStringKernels(registry);
   RegisterRegexKernels(registry);
@@ -43,6 +44,7 @@ void CpuBackend::RegisterKernels(KernelRegistry& registry) const {
   RegisterTopKKernels(registry);
   RegisterCandidateSamplingKernels(registry);
   RegisterSpecialFunctionKernels(registry);
+  RegisterLocalResponseKernels(registry);
   RegisterLookupKernels(registry);
   RegisterSparseCrossKernels(registry);
   RegisterPartitionKernels(registry);

@@ -2,11 +2,11 @@
 // has the options. CsvReader splits a file into records and fields (ReadRecord), and converts each wanted field to the
 // dtype of its column (Convert). After an invalid line it continues with the next line.
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
+#include <optional>
 
 #include "cohort/core/error.h"
 #include "cohort/core/nearest_names.h"
+#include "cohort/core/number_text.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/data/description.h"
 #include "cohort/data/readers/buffered_input.h"
@@ -22,19 +22,10 @@ constexpr size_t kMaxFields = 1 << 20;
 constexpr size_t kCheckEvery = 1 << 16;  // bytes of a field
 
 template <typename T>
-bool ParseNumber(const std::string& text, Tensor* out) {
-  T value;
-  const char* begin = text.data() + (text.starts_with('+') && !text.starts_with("+-") ? 1 : 0);
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  *out = Tensor::Scalar(value);
-  return true;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
+bool ParseScalar(const std::string& text, Tensor* out) {
+  const std::optional<T> value = ParseNumber<T>(text);
+  if (value) *out = Tensor::Scalar(*value);
+  return value.has_value();
 }
 
 bool ParseField(const std::string& text, DType dtype, Tensor* out) {
@@ -42,12 +33,11 @@ bool ParseField(const std::string& text, DType dtype, Tensor* out) {
     *out = Tensor::Scalar(text);
     return true;
   }
-  const std::string number(Trimmed(text));
   switch (dtype) {
-    case DType::kFloat32: return ParseNumber<float>(number, out);
-    case DType::kFloat64: return ParseNumber<double>(number, out);
-    case DType::kInt32: return ParseNumber<int32_t>(number, out);
-    default: return ParseNumber<int64_t>(number, out);
+    case DType::kFloat32: return ParseScalar<float>(text, out);
+    case DType::kFloat64: return ParseScalar<double>(text, out);
+    case DType::kInt32: return ParseScalar<int32_t>(text, out);
+    default: return ParseScalar<int64_t>(text, out);
   }
 }
 

@@ -124,11 +124,50 @@ void TensorScatter(KernelContext& ctx) {
   if (kScatter != Scatter::kPut) AddRows(rows, nd, updates, kScatter == Scatter::kSub, out);
 }
 
+// Returns the indices as [n, rank].
+Tensor AsCoordinates(const Tensor& indices, int rank) {
+  const Shape& shape = indices.shape();
+  const int64_t width = shape.rank() == 2 ? shape.dim(1) : 1;
+  if (width != rank) {
+    throw InvalidArgumentError(
+        StrCat("expected sparse_indices with ", rank, " numbers each, for that rank; got the shape ", shape));
+  }
+  return indices.Reshaped(Shape{shape.rank() == 0 ? 1 : shape.dim(0), width});
+}
+
+void SparseToDense(KernelContext& ctx) {
+  const Shape whole = ops::ShapeOfScatterNd(ctx.input(1));
+  const Tensor indices = AsCoordinates(ctx.input(0), whole.rank());
+  const Tensor& values = ctx.input(2);
+  const Tensor& default_value = ctx.input(3);
+  const std::vector<int64_t> places = RowsOf(indices, whole, ops::NdIndexOf(indices.shape(), whole));
+  const bool one = values.shape().rank() == 0;
+  if (!one && values.num_elements() != static_cast<int64_t>(places.size())) {
+    throw InvalidArgumentError(
+        StrCat("expected one value, or ", places.size(), " as there are indices; got the shape ", values.shape()));
+  }
+  for (size_t i = 1; ctx.node().attr<bool>("validate_indices") && i < places.size(); ++i) {
+    if (places[i] <= places[i - 1]) {
+      throw InvalidArgumentError(StrCat("expected sparse_indices in lexicographic order, without repetition; row ", i,
+                                        places[i] == places[i - 1] ? " repeats" : " comes before", " row ", i - 1));
+    }
+  }
+  Tensor& out = ctx.AllocateOutput(0, whole);
+  cpu::ForElements(out.dtype(), "SparseToDense", [&]<typename T>(T) {
+    T* to = static_cast<T*>(out.raw_data());
+    std::fill(to, to + out.num_elements(), *static_cast<const T*>(default_value.raw_data()));
+    const T* from = static_cast<const T*>(values.raw_data());
+    for (size_t i = 0; i < places.size(); ++i) to[places[i]] = from[one ? 0 : i];
+    return 0;
+  });
+}
+
 }  // namespace
 
 void RegisterGatherNdKernels(KernelRegistry& registry) {
   registry.RegisterFn("GatherNd", "CPU", GatherNd);
   registry.RegisterFn("ScatterNd", "CPU", ScatterNd);
+  registry.RegisterFn("SparseToDense", "CPU", SparseToDense);
   registry.RegisterFn("TensorScatterUpdate", "CPU", TensorScatter<Scatter::kPut>);
   registry.RegisterFn("TensorScatterAdd", "CPU", TensorScatter<Scatter::kAdd>);
   registry.RegisterFn("TensorScatterSub", "CPU", TensorScatter<Scatter::kSub>);

@@ -35,7 +35,7 @@ struct AddRowBody {
 };
 
 template <typename T, typename Index>
-class SegmentSumKernel final : public OpKernel {
+class UnsortedSegmentSumKernel final : public OpKernel {
  public:
   void Compute(KernelContext& ctx) override {
     const Tensor& data = ctx.input(0);
@@ -66,11 +66,69 @@ class SegmentSumKernel final : public OpKernel {
   void (*add_)(W*, const T*, int64_t) = cpu::Widest<AddRowBody<T>>();
 };
 
-std::unique_ptr<OpKernel> MakeSegmentSum(const KernelConstruction& c) {
+std::unique_ptr<OpKernel> MakeUnsortedSegmentSum(const KernelConstruction& c) {
   const bool narrow = c.node.input(1).dtype() == DType::kInt32;
   return cpu::ForAllNumbers(c.node.input(0).dtype(), c.node.op_name(), [&]<typename T>(T) -> std::unique_ptr<OpKernel> {
-    if (narrow) return std::make_unique<SegmentSumKernel<T, int32_t>>();
-    return std::make_unique<SegmentSumKernel<T, int64_t>>();
+    if (narrow) return std::make_unique<UnsortedSegmentSumKernel<T, int32_t>>();
+    return std::make_unique<UnsortedSegmentSumKernel<T, int64_t>>();
+  });
+}
+
+// Returns the number of segments: the last id + 1. Throws InvalidArgumentError unless the ids ascend from 0 on.
+template <typename Index>
+int64_t CountSegments(const Tensor& ids) {
+  Index last = 0;
+  for (int64_t i = 0; i < ids.num_elements(); ++i) {
+    const Index id = ids.data<Index>()[i];
+    if (id < last) {
+      throw InvalidArgumentError(
+          StrCat("expected segment_ids that ascend from 0 on; got segment_ids[", i, "] = ", id, " after ", last));
+    }
+    last = id;
+  }
+  return ids.num_elements() == 0 ? 0 : int64_t{last} + 1;
+}
+
+template <typename T, typename Index, bool kMean>
+void SortedSegments(KernelContext& ctx) {
+  using W = cpu::Wide<T>;
+  const Tensor& data = ctx.input(0);
+  const Tensor& ids = ctx.input(1);
+  const Shape row = RowShape(data, ids, "segment_ids");
+  const int64_t segments = CountSegments<Index>(ids), n = row.num_elements(), rows = ids.num_elements();
+  Tensor& out = ctx.AllocateOutput(0, Shape{segments}.Concat(row));
+  T* to = out.data<T>();
+  std::fill(to, to + out.num_elements(), T(0));
+  std::vector<W> sum(static_cast<size_t>(n));
+  for (int64_t i = 0; i < rows;) {
+    const Index id = ids.data<Index>()[i];
+    int64_t end = i;
+    std::fill(sum.begin(), sum.end(), W(0));
+    for (; end < rows && ids.data<Index>()[end] == id; ++end) {
+      AddRowBody<T>::Run(sum.data(), data.data<T>() + end * n, n);
+    }
+    for (int64_t c = 0; c < n; ++c) {
+      W& value = sum[static_cast<size_t>(c)];
+      if constexpr (kMean) value /= static_cast<W>(end - i);
+      to[id * n + c] = static_cast<T>(value);
+    }
+    i = end;
+  }
+}
+
+void SegmentSum(KernelContext& ctx) {
+  const bool narrow = ctx.input(1).dtype() == DType::kInt32;
+  cpu::ForAllNumbers(ctx.input(0).dtype(), "SegmentSum", [&]<typename T>(T) {
+    narrow ? SortedSegments<T, int32_t, false>(ctx) : SortedSegments<T, int64_t, false>(ctx);
+    return 0;
+  });
+}
+
+void SegmentMean(KernelContext& ctx) {
+  const bool narrow = ctx.input(1).dtype() == DType::kInt32;
+  cpu::ForFloating(ctx.input(0).dtype(), "SegmentMean", [&]<typename T>(T) {
+    narrow ? SortedSegments<T, int32_t, true>(ctx) : SortedSegments<T, int64_t, true>(ctx);
+    return 0;
   });
 }
 
@@ -136,7 +194,9 @@ void DynamicStitch(KernelContext& ctx) {
 }  // namespace
 
 void RegisterPartitionKernels(KernelRegistry& registry) {
-  registry.Register("UnsortedSegmentSum", "CPU", MakeSegmentSum);
+  registry.Register("UnsortedSegmentSum", "CPU", MakeUnsortedSegmentSum);
+  registry.RegisterFn("SegmentSum", "CPU", SegmentSum);
+  registry.RegisterFn("SegmentMean", "CPU", SegmentMean);
   registry.RegisterFn("DynamicPartition", "CPU", DynamicPartition);
   registry.RegisterFn("DynamicStitch", "CPU", DynamicStitch);
 }

@@ -2,6 +2,10 @@
 // position, so that threads may make groups in any order and the numbers equal those of TensorFlow's CPU kernels.
 // Stateful kernels own a generator that advances (GuardedPhilox); stateless kernels get a seed. The inputs are read as
 // backends/random_inputs.h does.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -217,6 +221,58 @@ void StatelessFullInt(KernelContext& ctx) {
   }
 }
 
+// Draws classes: the place of a uniform number among the running sums of the probabilities is the class.
+class MultinomialKernel final : public OpKernel {
+ public:
+  explicit MultinomialKernel(const KernelConstruction& c) : philox_(c) {}
+  void Compute(KernelContext& ctx) override {
+    const Tensor& logits = ctx.input(0);
+    const int64_t samples = ctx.input(1).scalar<int32_t>(), classes = logits.shape().dim(1);
+    if (samples < 0) throw InvalidArgumentError(StrCat("expected num_samples of at least 0; got ", samples));
+    if (classes == 0 && samples > 0) throw InvalidArgumentError("expected logits of at least one class; got none");
+    const int64_t batch = logits.shape().dim(0);
+    Tensor& out = ctx.AllocateOutput(0, Shape{batch, samples});
+    // As many calls as TensorFlow reserves: a double takes two words.
+    const Philox start = philox_.ReserveFor(ctx, batch * ((samples + 3) / 4 * 4) * 2);
+    cpu::ForNumbers(logits.dtype(), "Multinomial", [&]<typename T>(T) {
+      if (out.dtype() == DType::kInt64) {
+        Draw<T, int64_t>(logits, samples, PhiloxWords(start), out);
+      } else {
+        Draw<T, int32_t>(logits, samples, PhiloxWords(start), out);
+      }
+      return 0;
+    });
+  }
+
+ private:
+  template <typename T, typename Class>
+  static void Draw(const Tensor& logits, int64_t samples, PhiloxWords words, Tensor& out) {
+    const int64_t classes = logits.shape().dim(1);
+    std::vector<double> sums(static_cast<size_t>(classes));
+    Class* to = out.data<Class>();
+    for (int64_t b = 0; b < logits.shape().dim(0); ++b) {
+      const T* row = logits.data<T>() + b * classes;
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t c = 0; c < classes; ++c) {
+        const auto logit = static_cast<double>(static_cast<cpu::Wide<T>>(row[c]));
+        if (std::isfinite(logit)) largest = std::max(largest, logit);
+      }
+      for (int64_t c = 0; c < classes; ++c) {
+        const auto logit = static_cast<double>(static_cast<cpu::Wide<T>>(row[c]));
+        if (std::isfinite(logit)) sum += std::exp(logit - largest);
+        sums[static_cast<size_t>(c)] = sum;
+      }
+      for (int64_t s = 0; s < samples; ++s) {
+        const uint32_t low = words(), high = words();
+        const auto place = std::upper_bound(sums.begin(), sums.end(), UniformDouble(low, high) * sum);
+        *to++ = static_cast<Class>(place - sums.begin());
+      }
+    }
+  }
+
+  GuardedPhilox philox_;
+};
+
 // Copies the rows in a random order.
 class ShuffleKernel final : public OpKernel {
  public:
@@ -256,6 +312,7 @@ void RegisterRandomKernels(KernelRegistry& registry) {
   registry.Register<StatefulKernel<Normal>>("RandomStandardNormal", "CPU");
   registry.Register<StatefulKernel<Truncated>>("TruncatedNormal", "CPU");
   registry.Register<StatefulIntKernel>("RandomUniformInt", "CPU");
+  registry.Register<MultinomialKernel>("Multinomial", "CPU");
   registry.Register<ShuffleKernel>("RandomShuffle", "CPU");
   registry.Register<StatelessKernel<Uniform>>("StatelessRandomUniform", "CPU");
   registry.Register<StatelessKernel<Normal>>("StatelessRandomNormal", "CPU");

@@ -24,6 +24,8 @@ constexpr std::string_view kDataset = "datasets read files and call functions of
 constexpr std::string_view kFile = "it reads or writes a file, or a snapshot for one";
 constexpr std::string_view kText = "it reads strings, which lie in host memory on every device";
 constexpr std::string_view kImageFile = "libjpeg and libpng read and write bytes of files on the host";
+constexpr std::string_view kOldModel =
+    "only models from before batch normalization have it, and it has no card's kernel yet";
 constexpr std::string_view kSummary = "it writes a text for a file";
 constexpr std::string_view kClock = "the clock of a task's steps is in host memory, and it computes little";
 constexpr std::string_view kCall = "it only starts the nodes of a function, which have devices of their own";
@@ -36,9 +38,11 @@ constexpr std::string_view kList = "it only passes tensors on, which stay where 
 constexpr OpOnHost kOnHost[] = {
     {"AsString", kCpuKernel, "its results are strings, which lie in host memory on every device"},
     {"Bucketize", kCpuKernel, kCategory},
+    {"DecodeCSV", kCpuKernel, kText},
     {"DecodeImage", kCpuKernel, kImageFile},
     {"DecodeJpeg", kCpuKernel, kImageFile},
     {"DecodePng", kCpuKernel, kImageFile},
+    {"DecodeRaw", kCpuKernel, kText},
     {"DynamicPartition", kCpuKernel, "the shapes of its outputs depend on the data"},
     {"DynamicStitch", kCpuKernel, "the shape of its output depends on the data"},
     {"EncodeJpeg", kCpuKernel, kImageFile},
@@ -46,8 +50,11 @@ constexpr OpOnHost kOnHost[] = {
     {"ImageProjectiveTransformV3Grad", kCpuKernel,
      "only the transforms say which pixels add to one; images are mostly transformed before there are weights"},
     {"InvertPermutation", kCpuKernel, "it has to know of each number whether it is there once; permutations are short"},
+    {"LRN", kCpuKernel, kOldModel},
+    {"LRNGrad", kCpuKernel, kOldModel},
     {"LogUniformCandidateSampler", kCpuKernel, kSampler},
     {"LowerBound", kCpuKernel, kCategory},
+    {"Multinomial", kCpuKernel, kSampler},
     {"ReadFile", kCpuKernel, kFile},
     {"RegexFullMatch", kCpuKernel, kText},
     {"RegexReplace", kCpuKernel, kText},
@@ -60,6 +67,9 @@ constexpr OpOnHost kOnHost[] = {
     {"StringNGrams", kCpuKernel, kText},
     {"StringSplitV2", kCpuKernel, kText},
     {"StringStrip", kCpuKernel, kText},
+    {"SegmentMean", kCpuKernel, "the shape of its output depends on the data"},
+    {"SegmentSum", kCpuKernel, "the shape of its output depends on the data"},
+    {"SparseToDense", kCpuKernel, "it checks the order of its indices, which come from an input pipeline"},
     {"StringToHashBucketFast", kCpuKernel, kCategory},
     {"StringToHashBucketStrong", kCpuKernel, kCategory},
     {"StringToNumber", kCpuKernel, kText},
