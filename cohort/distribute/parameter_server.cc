@@ -28,7 +28,7 @@ class OnParameterServers final : public VariablePlacer {
 
   VariableInfo* Create(const Strategy& /*strategy*/, Graph& graph, const VariableMaker& next,
                        const VariableRequest& request) const override {
-    const int64_t parts = PartsOf(request);
+    const int64_t parts = ops::NumberOfParts(partitioner_, request);
     if (parts > 1) return CreateInParts(graph, next, request, Placed(graph, request, parts));
     const ColocateWith nowhere(graph, nullptr);
     const DeviceScope device(graph, devices_[graph.collection(kTurns).size() % devices_.size()]);
@@ -40,25 +40,6 @@ class OnParameterServers final : public VariablePlacer {
   std::string shared_device() const override { return devices_[0]; }
 
  private:
-  // Returns the number of parts of a variable. Throws if the partitioner's answer does not fit.
-  int64_t PartsOf(const VariableRequest& request) const {
-    if (partitioner_ == nullptr || request.shape.rank() < 1 || !request.shape.IsFullyDefined()) return 1;
-    const std::vector<int64_t> parts = partitioner_(request.shape, request.dtype);
-    bool fits = parts.size() == static_cast<size_t>(request.shape.rank()) && parts[0] >= 1;
-    for (size_t axis = 1; axis < parts.size(); ++axis) fits = fits && parts[axis] == 1;
-    if (!fits) {
-      throw InvalidArgumentError(
-          StrCat("[distribute] expected a partitioner that cuts axis 0 alone, and so returns a number and then ",
-                 "ones, for variable '", request.name, "' ", request.shape, "; got [", StrJoin(parts, ","), "]"));
-    }
-    if (parts[0] > std::max<int64_t>(1, request.shape.dim(0))) {
-      throw InvalidArgumentError(StrCat("[distribute] expected at most as many parts as rows for variable '",
-                                        request.name, "' ", request.shape, "; the partitioner wants ", parts[0],
-                                        " parts"));
-    }
-    return parts[0];
-  }
-
   // Places each part on the parameter server that has the fewest bytes so far.
   std::vector<VariablePart> Placed(const Graph& graph, const VariableRequest& request, int64_t parts) const {
     const std::map<std::string, int64_t> known = BytesByDevice(graph);

@@ -1,21 +1,21 @@
 // Partitioners: pure functions that say into how many parts a variable is cut, with TensorFlow's arithmetic. Give one
-// to ParameterServerStrategy.
+// to ParameterServerStrategy, or to ops::GetVariable (ops/partitioned_variables.h).
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "cohort/core/dtype.h"
 #include "cohort/core/export.h"
 #include "cohort/core/shape.h"
+#include "cohort/ops/partitioned_variables.h"
 
 namespace cohort::distribute {
 
-// Returns the number of parts along each axis of a variable; 1 means that the axis is not cut. The partitioners of this
-// header cut one axis. They throw InvalidArgumentError if the shape is not known or has no such axis. Thread-safe.
-using Partitioner = std::function<std::vector<int64_t>(const Shape& shape, DType dtype)>;
+// The partitioners of this header cut one axis. They throw InvalidArgumentError if the shape is not known or has no
+// such axis. Thread-safe.
+using ops::Partitioner;
 
 // Cuts axis 0 into `num_shards` parts, but into no more parts than there are rows. Throws InvalidArgumentError if
 // num_shards < 1.

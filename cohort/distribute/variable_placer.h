@@ -7,6 +7,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
+#include "cohort/ops/partitioned_variables.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::distribute {
@@ -40,16 +41,8 @@ class COHORT_EXPORT VariablePlacer {
   virtual std::vector<std::string> devices() const { return {}; }
 };
 
-// A number of rows of a variable, and their device.
-struct COHORT_EXPORT VariablePart {
-  int64_t rows = 0;
-  std::string device;
-};
-// Makes `request` in parts, which are called "name/part_0", "name/part_1", ... Returns a variable that represents all
-// parts. An implementation of Create calls it.
-// Each part begins with its rows of the initial value, which is computed once, on the first part's device. Throws
-// InvalidArgumentError unless the rows of the parts add up to axis 0 of the requested shape.
-COHORT_EXPORT VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const VariableRequest& request,
-                                          const std::vector<VariablePart>& parts);
+// An implementation of Create makes parts with it.
+using ops::CreateInParts;
+using ops::VariablePart;
 
 }  // namespace cohort::distribute

@@ -47,6 +47,21 @@ void RegisterStateful(OpRegistry& registry, const char* name, const char* doc) {
                         .Doc(doc));
 }
 
+void RegisterMultinomial(OpRegistry& registry) {
+  registry.Register(OpDef("Multinomial")
+                        .Input("logits: T")
+                        .HostInput("num_samples: int32")
+                        .Output("output: output_dtype")
+                        .Attr("seed: int = 0")
+                        .Attr("seed2: int = 0")
+                        .Attr("T: {float, double, int32, int64, bfloat16}")
+                        .Attr("output_dtype: {int32, int64} = DT_INT64")
+                        .ShapeRule(MultinomialShape)
+                        .NotDifferentiable("integers")
+                        .Stateful()
+                        .Doc("Classes that are drawn with the probabilities of the softmax of each row."));
+}
+
 void RegisterStateless(OpRegistry& registry, const char* name, const char* dtypes, const char* doc) {
   registry.Register(OpDef(name)
                         .HostInput("shape: T")
@@ -79,18 +94,7 @@ void RegisterRandomOps(OpRegistry& registry) {
                         .NotDifferentiable("integers")
                         .Stateful()
                         .Doc("Uniform integers in [minval, maxval)."));
-  registry.Register(OpDef("Multinomial")
-                        .Input("logits: T")
-                        .HostInput("num_samples: int32")
-                        .Output("output: output_dtype")
-                        .Attr("seed: int = 0")
-                        .Attr("seed2: int = 0")
-                        .Attr("T: {float, double, int32, int64, bfloat16}")
-                        .Attr("output_dtype: {int32, int64} = DT_INT64")
-                        .ShapeRule(MultinomialShape)
-                        .NotDifferentiable("integers")
-                        .Stateful()
-                        .Doc("Classes that are drawn with the probabilities of the softmax of each row."));
+  RegisterMultinomial(registry);
   registry.Register(OpDef("RandomShuffle")
                         .Input("value: T")
                         .Output("output: T")

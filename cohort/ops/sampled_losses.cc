@@ -12,8 +12,8 @@
 
 namespace cohort::ops {
 
-Output ClassTable::Gather(Output ids) const {
-  if (const auto* variable = std::get_if<Variable>(&table_)) return variable->Gather(ids);
+Output ClassTable::Gather(Output ids, PartitionStrategy partition_strategy) const {
+  if (const auto* variable = std::get_if<Variable>(&table_)) return EmbeddingLookup(*variable, ids, partition_strategy);
   return ops::Gather(std::get<Output>(table_), ids);
 }
 
@@ -79,7 +79,8 @@ LogitsAndLabels SampledLogits(const ClassTable& weights, const ClassTable& biase
   CheckCandidates(drawn, labels);
   const Output sampled = Cast(drawn.sampled_candidates, DType::kInt64);
   const Output ids = Concat({Reshape(labels, {-1}), sampled}, 0);
-  const Output rows = weights.Gather(ids), all_biases = biases.Gather(ids);
+  const Output rows = weights.Gather(ids, options.partition_strategy);
+  const Output all_biases = biases.Gather(ids, options.partition_strategy);
   // The first rows are those of the true classes.
   const Output count = Reshape(Size(labels), std::vector<int64_t>{1});
   const Output corner = Pack({Size(labels), Const(labels.graph(), 0)});

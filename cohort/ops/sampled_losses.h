@@ -9,6 +9,7 @@
 #include "cohort/core/export.h"
 #include "cohort/graph/graph.h"
 #include "cohort/ops/candidate_sampling.h"
+#include "cohort/ops/partitioned_variables.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::ops {
@@ -20,7 +21,7 @@ class COHORT_EXPORT ClassTable {
   ClassTable(const Variable& variable) : table_(variable) {}  // NOLINT(google-explicit-constructor)
   ClassTable(Output value) : table_(value) {}                 // NOLINT(google-explicit-constructor)
   // Returns the rows of the classes `ids` (int64 [n]).
-  Output Gather(Output ids) const;
+  Output Gather(Output ids, PartitionStrategy partition_strategy = PartitionStrategy::kDiv) const;
 
  private:
   std::variant<Variable, Output> table_;
@@ -35,6 +36,9 @@ struct COHORT_EXPORT SampledLossOptions {
   // Whether a class that was drawn, but is a true class of the example, is left out for this example. If it is nullopt:
   // true for SampledSoftmaxLoss, false for NceLoss.
   std::optional<bool> remove_accidental_hits = std::nullopt;
+  // How the classes lie in the parts of tables that have parts. tf.nn.nce_loss has kDiv, and no other, as
+  // tf.nn.sampled_softmax_loss has; those of tf.compat.v1 have kMod by default.
+  PartitionStrategy partition_strategy = PartitionStrategy::kDiv;
   int64_t seed = 0;  // of the classes to draw, without sampled_values
 };
 

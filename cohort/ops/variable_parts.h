@@ -1,4 +1,5 @@
-// PartsOf(): what holds the values of variables. Internal: optimizers, strategies and training steps use it.
+// What holds the values of variables (PartsOf), and look-ups in parts. Internal: optimizers, strategies, training steps
+// and look-ups use it.
 #pragma once
 
 #include <vector>
@@ -9,5 +10,16 @@ namespace cohort::ops {
 
 // Returns the variables in order, and for each one that has parts() its parts instead of it.
 std::vector<Variable> PartsOf(const std::vector<Variable>& variables);
+
+// Which row of which part each index means.
+struct PlacesInParts {
+  Output part;  // int32
+  Output row;
+};
+// Returns the rows at `places`: the shape of `indices`, followed by that of a row. The parts have rows of one shape.
+Output GatherFrom(const std::vector<Variable>& parts, Output indices, const PlacesInParts& places,
+                  const NodeName& name);
+// Returns the rows `indices` of parts whose rows follow each other.
+Output GatherInOrder(const std::vector<Variable>& parts, Output indices, const NodeName& name);
 
 }  // namespace cohort::ops

@@ -47,40 +47,6 @@ Node* UpdateParts(const Variable& variable, const Operand& value, const NodeName
   return Group(graph, updates, name);
 }
 
-// The part in which each index lies, int32.
-Output PartOfIndex(const std::vector<Variable>& parts, Output indices) {
-  Output number = ScalarLike(indices, 0);
-  int64_t begin = 0;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    begin += parts[i].shape().dim(0);
-    number = Add(number, Cast(GreaterEqual(indices, ScalarLike(indices, static_cast<double>(begin))), indices.dtype()));
-  }
-  return Cast(number, DType::kInt32);
-}
-
-Output GatherParts(const std::vector<Variable>& parts, Output indices, const NodeName& name) {
-  Graph& graph = indices.graph();
-  const CallSiteScope site(graph, name.site());
-  const Output flat = Reshape(indices, std::vector<int64_t>{-1});
-  const int count = static_cast<int>(parts.size());
-  const Output numbers = PartOfIndex(parts, flat);
-  const std::vector<Output> places =
-      DynamicPartition(Range(Const(graph, 0), Size(flat), Const(graph, 1)), numbers, count);
-  const std::vector<Output> of_parts = DynamicPartition(flat, numbers, count);
-  std::vector<Output> rows;
-  int64_t begin = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    rows.push_back(parts[i].Gather(Sub(of_parts[i], ScalarLike(flat, static_cast<double>(begin)))));
-    begin += parts[i].shape().dim(0);
-  }
-  const Output merged = DynamicStitch(places, rows);
-  const Shape& row = parts[0].shape();
-  std::vector<Output> shape = {ShapeOf(indices)};
-  const std::vector<int32_t> dims(row.dims().begin() + 1, row.dims().end());
-  if (!dims.empty()) shape.push_back(Const(graph, dims));
-  return Reshape(merged, shape.size() == 1 ? shape[0] : Concat(shape, 0), name);
-}
-
 VariableInfo* Create(Graph& graph, const VariableRequest& request, CallSite site) {
   const CallSiteScope scope(graph, site);
   return graph.CreateVariable([&graph](const VariableRequest& final) { return MakeVariable(graph, final); }, request);
@@ -231,9 +197,43 @@ Output Variable::Read(const NodeName& name) const {
   return Concat(values, 0, name);
 }
 
+Output GatherFrom(const std::vector<Variable>& parts, Output indices, const PlacesInParts& places,
+                  const NodeName& name) {
+  Graph& graph = indices.graph();
+  const CallSiteScope site(graph, name.site());
+  const int count = static_cast<int>(parts.size());
+  const Output numbers = Reshape(places.part, std::vector<int64_t>{-1});
+  const Output flat = Reshape(places.row, std::vector<int64_t>{-1});
+  const std::vector<Output> positions =
+      DynamicPartition(Range(Const(graph, 0), Size(flat), Const(graph, 1)), numbers, count);
+  const std::vector<Output> of_parts = DynamicPartition(flat, numbers, count);
+  std::vector<Output> found;
+  for (size_t i = 0; i < parts.size(); ++i) found.push_back(parts[i].Gather(of_parts[i]));
+  const Output merged = DynamicStitch(positions, found);
+  const Shape& row = parts[0].shape();
+  std::vector<Output> shape = {ShapeOf(indices)};
+  const std::vector<int32_t> dims(row.dims().begin() + 1, row.dims().end());
+  if (!dims.empty()) shape.push_back(Const(graph, dims));
+  return Reshape(merged, shape.size() == 1 ? shape[0] : Concat(shape, 0), name);
+}
+
+Output GatherInOrder(const std::vector<Variable>& parts, Output indices, const NodeName& name) {
+  const CallSiteScope site(indices.graph(), name.site());
+  Output number = ScalarLike(indices, 0), first = number;
+  int64_t begin = 0;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    const int64_t rows = parts[i].shape().dim(0);
+    begin += rows;
+    const Output behind = Cast(GreaterEqual(indices, ScalarLike(indices, static_cast<double>(begin))), indices.dtype());
+    number = Add(number, behind);
+    first = Add(first, Mul(behind, ScalarLike(indices, static_cast<double>(rows))));
+  }
+  return GatherFrom(parts, indices, {Cast(number, DType::kInt32), Sub(indices, first)}, name);
+}
+
 Output Variable::Gather(const Operand& indices, const NodeName& name) const {
   if (Get().handle.valid()) return ResourceGather(handle(), indices, name);
-  return GatherParts(parts(), indices.In(graph(), DType::kInt64, this->name()), name);
+  return GatherInOrder(parts(), indices.In(graph(), DType::kInt64, this->name()), name);
 }
 
 Output Variable::GatherUnique(Output indices, const NodeName& name) const {
