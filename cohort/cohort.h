@@ -2,7 +2,9 @@
 // include, directly or through another header, is not installed and may change at any time.
 #pragma once
 
+#include "cohort/checkpoint/checkpoint_reader.h"
 #include "cohort/checkpoint/checkpoint_state.h"
+#include "cohort/checkpoint/init_from_checkpoint.h"
 #include "cohort/checkpoint/iterator_saver.h"
 #include "cohort/checkpoint/ops.h"
 #include "cohort/checkpoint/saved_model/saved_model.h"
@@ -22,11 +24,13 @@
 #include "cohort/core/tensor.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/drawn_seeds.h"
+#include "cohort/data/example.h"
 #include "cohort/data/graph_iterator.h"
 #include "cohort/data/readers/datasets.h"
 #include "cohort/data/readers/idx.h"
 #include "cohort/data/readers/image_folder.h"
 #include "cohort/data/readers/readers.h"
+#include "cohort/data/readers/record_writer.h"
 #include "cohort/data/readers/text_folder.h"
 #include "cohort/data/serialize.h"
 #include "cohort/data/sharding/auto_shard.h"
@@ -79,6 +83,7 @@
 #include "cohort/ops/nn.h"
 #include "cohort/ops/normalization.h"
 #include "cohort/ops/partition.h"
+#include "cohort/ops/partitioned_variables.h"
 #include "cohort/ops/pooling.h"
 #include "cohort/ops/queues.h"
 #include "cohort/ops/random.h"

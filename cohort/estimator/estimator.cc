@@ -85,7 +85,26 @@ std::string Fixed(double seconds) {
   return text;
 }
 
+std::map<std::string, Output> NamedFeatures(const std::vector<Output>& features,
+                                            const std::vector<std::string>& names) {
+  std::map<std::string, Output> named;
+  if (names.empty()) return named;
+  for (size_t i = 0; i < names.size() && i < features.size(); ++i) named.emplace(names[i], features[i]);
+  if (names.size() == features.size() && named.size() == names.size()) return named;
+  throw InvalidArgumentError(StrCat("[estimator] expected one name of its own for each of ", features.size(),
+                                    " features; got [", StrJoin(names, ", "), "]"));
+}
+
 }  // namespace
+
+Output ModelFnArgs::feature(const std::string& name) const {
+  const auto found = named_features.find(name);
+  if (found != named_features.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, output] : named_features) names.push_back(known);
+  throw NotFoundError(
+      StrCat("[estimator] expected a feature '", name, "'; the input has [", StrJoin(names, ", "), "]"));
+}
 
 std::string ToString(ModeKeys mode) {
   switch (mode) {
@@ -98,8 +117,11 @@ std::string ToString(ModeKeys mode) {
 
 Estimator::Estimator(ModelFn model_fn) : Estimator(std::move(model_fn), DefaultConfig()) {}
 
-Estimator::Estimator(ModelFn model_fn, const RunConfig& config)
-    : model_fn_(std::move(model_fn)), config_(WithFolder(config)), role_(RoleOf(config_)) {
+Estimator::Estimator(ModelFn model_fn, const RunConfig& config, std::optional<train::WarmStartSettings> warm_start_from)
+    : model_fn_(std::move(model_fn)),
+      config_(WithFolder(config)),
+      role_(RoleOf(config_)),
+      warm_start_from_(std::move(warm_start_from)) {
   if (model_fn_ == nullptr) throw InvalidArgumentError("[estimator] expected a model function; got none");
   LogInfo(kLog, "Using config: ", ToString(config_, role_));
 }
@@ -145,18 +167,19 @@ void Estimator::Build(ModelGraph& model, const InputFn& input_fn, ModeKeys mode,
   }
   const DeviceScope scope(model.graph, device);
   model.global_step = ops::GetOrCreateGlobalStep(model.graph);
-  const data::Dataset dataset = input_fn();
-  model.endless = dataset.Cardinality() == data::kInfiniteCardinality;
-  std::vector<Output> features = data::MakeGraphIterator(model.graph, dataset).GetNext();
+  const Input input = input_fn();
+  model.endless = input.dataset.Cardinality() == data::kInfiniteCardinality;
+  std::vector<Output> features = data::MakeGraphIterator(model.graph, input.dataset).GetNext();
   std::vector<Output> labels;
   if (mode != ModeKeys::kPredict && features.size() > 1) {
     labels.push_back(features.back());
     features.pop_back();
   }
   LogInfo(kLog, "Calling model_fn.");
-  model.spec = model_fn_({model.graph, features, labels, mode, config_});
+  model.spec = model_fn_({model.graph, features, labels, mode, config_, NamedFeatures(features, input.feature_names)});
   LogInfo(kLog, "Done calling model_fn.");
   CheckSpec(model.spec, mode);
+  if (mode == ModeKeys::kTrain && warm_start_from_) train::WarmStart(model.graph, *warm_start_from_);
   if (mode == ModeKeys::kEval) model.AddMeanLoss();
   model.MakeScaffold(config_);
 }

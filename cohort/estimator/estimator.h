@@ -17,8 +17,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cohort/checkpoint/init_from_checkpoint.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
@@ -34,6 +36,7 @@
 namespace cohort::estimator {
 
 struct ModelGraph;
+using train::WarmStartSettings;
 
 enum class ModeKeys { kTrain, kEval, kPredict };
 
@@ -49,6 +52,12 @@ struct COHORT_EXPORT ModelFnArgs {
   std::vector<Output> labels;  // one element, or none
   ModeKeys mode;
   const RunConfig& config;
+  // The features by the names that the input function has given (Input), or by the names of the placeholders of an
+  // export. It is empty if the input function gives no names.
+  std::map<std::string, Output> named_features;
+
+  // Returns the feature with this name. Throws NotFoundError, which lists the names, if there is none.
+  Output feature(const std::string& name) const;
 };
 
 // What a model function returns. kTrain needs loss and train_op, kEval needs loss, kPredict needs predictions.
@@ -70,7 +79,16 @@ struct COHORT_EXPORT EstimatorSpec {
 
 using ModelFn = std::function<EstimatorSpec(const ModelFnArgs& args)>;
 // Called once for each call of Train, Evaluate and Predict, on each task. The dataset is not split between tasks.
-using InputFn = std::function<data::Dataset()>;
+// A dataset converts to it; the names of the features, one for each, are optional:
+//   return {dataset, {"age", "income"}};
+struct COHORT_EXPORT Input {
+  data::Dataset dataset;
+  std::vector<std::string> feature_names;
+  Input(data::Dataset dataset) : dataset(std::move(dataset)) {}  // NOLINT(google-explicit-constructor)
+  Input(data::Dataset dataset, std::vector<std::string> feature_names)
+      : dataset(std::move(dataset)), feature_names(std::move(feature_names)) {}
+};
+using InputFn = std::function<Input()>;
 
 struct COHORT_EXPORT TrainOptions {
   std::vector<std::shared_ptr<train::SessionRunHook>> hooks;
@@ -108,7 +126,10 @@ class COHORT_EXPORT Estimator {
   explicit Estimator(ModelFn model_fn);
   // Logs the settings. Makes the folder. Throws what CheckRunConfig and RoleOf throw, InvalidArgumentError if
   // `model_fn` is null, and the errors of core/file.h if the folder cannot be made or written.
-  Estimator(ModelFn model_fn, const RunConfig& config);
+  // With `warm_start_from`, Train lets the variables begin with the values of that checkpoint (see
+  // checkpoint/init_from_checkpoint.h), unless model_dir has a checkpoint.
+  Estimator(ModelFn model_fn, const RunConfig& config,
+            std::optional<train::WarmStartSettings> warm_start_from = std::nullopt);
 
   // Trains. Only one process at a time is the chief of a folder. A folder with checkpoints is trained further. Ends at
   // `steps`, at `max_steps`, at the end of the data, or if a hook asks. The chief saves a checkpoint at the beginning,
@@ -171,6 +192,7 @@ class COHORT_EXPORT Estimator {
   const ModelFn model_fn_;
   RunConfig config_;
   const TaskRole role_;
+  const std::optional<train::WarmStartSettings> warm_start_from_;
   std::weak_ptr<FileLock> training_lock_;
 };
 

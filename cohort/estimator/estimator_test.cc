@@ -13,6 +13,7 @@
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/estimator/testing/small_model.h"
+#include "cohort/ops/math.h"
 #include "cohort/registration.h"
 
 namespace cohort::estimator {
@@ -59,6 +60,44 @@ TEST_F(EstimatorTest, TrainsEvaluatesAndPredictsWithTheGuidesNumbers) {
   EXPECT_NEAR(predictions[1].at("logits").ToVector<float>()[0],
               5 * kernel.ToVector<float>()[0] + 5.5f * kernel.ToVector<float>()[1] + bias, 1e-5);
   EXPECT_THAT(model.GetVariableNames(), ::testing::Contains("dense/kernel/Adagrad"));
+}
+
+TEST_F(EstimatorTest, AWarmStartBeginsWithAnotherModelsValues) {
+  Make().Train(testing::TrainingData);
+  const Tensor trained = Make().GetVariableValue("dense/kernel");
+  const TempFolder second;
+  const auto frozen = [](const ModelFnArgs& args) {
+    EstimatorSpec spec = testing::LinearModel(args);
+    if (args.mode == ModeKeys::kTrain) spec.train_op = ops::GetGlobalStep(args.graph)->AssignAdd(1);
+    return spec;
+  };
+  Estimator warm(frozen, {.model_dir = second.path(), .tf_config = ""},
+                 WarmStartSettings{.ckpt_to_initialize_from = folder_.path(), .vars_to_warm_start = "dense/k"});
+  warm.Train(testing::TrainingData, {.steps = 1});
+  EXPECT_EQ(warm.GetVariableValue("dense/kernel").ToVector<float>(), trained.ToVector<float>());
+  EXPECT_EQ(warm.GetVariableValue("dense/bias").ToVector<float>()[0], 0.0f);
+  EXPECT_EQ(warm.GetVariableValue("global_step").scalar<int64_t>(), 1);
+  warm.Train(testing::TrainingData, {.steps = 1});  // goes on with its own checkpoint
+  EXPECT_EQ(warm.GetVariableValue("global_step").scalar<int64_t>(), 2);
+}
+
+TEST_F(EstimatorTest, FeaturesHaveNames) {
+  const auto model_fn = [](const ModelFnArgs& args) {
+    const Output sum = args.feature("a") - args.feature("b");
+    return EstimatorSpec{.mode = args.mode, .predictions = {{"sum", sum}}};
+  };
+  const auto data = [] {
+    return data::Dataset::FromTensorSlices({Tensor::Vector<float>({5, 7}), Tensor::Vector<float>({1, 2})}).Batch(2);
+  };
+  Estimator model = Make(model_fn);
+  const std::vector<Prediction> sums = model.Predict([&] { return Input(data(), {"a", "b"}); });
+  EXPECT_EQ(sums.at(1).at("sum").scalar<float>(), 5.0f);
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { model.Predict([&] {
+                                               return Input(data(), {"a", "c"});
+                                             }); }),
+              AllOf(HasSubstr("'b'"), HasSubstr("[a, c]")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Predict([&] { return Input(data(), {"a"}); }); }),
+              HasSubstr("2 features"));
 }
 
 TEST_F(EstimatorTest, StepsAddUpAndMaxStepsDoNot) {

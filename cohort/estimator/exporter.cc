@@ -82,7 +82,9 @@ std::string Estimator::ExportModel(const std::string& export_dir_base, const Ser
   (void)ops::GetOrCreateGlobalStep(graph);
   const std::vector<Output> features = serving_input_fn(graph);
   LogInfo("estimator", "Calling model_fn.");
-  const EstimatorSpec spec = model_fn_({graph, features, {}, ModeKeys::kPredict, config_});
+  std::map<std::string, Output> named;
+  for (const Output& feature : features) named.emplace(feature.node->name(), feature);
+  const EstimatorSpec spec = model_fn_({graph, features, {}, ModeKeys::kPredict, config_, named});
   LogInfo("estimator", "Done calling model_fn.");
   CheckSpec(spec, ModeKeys::kPredict);
   saved_model::WriteSavedModel(graph, SignaturesOf(features, spec), checkpoint, made.temporary());

@@ -56,7 +56,7 @@ void CheckSpec(const EstimatorSpec& spec, ModeKeys mode) {
 
 int64_t StepOfCheckpoint(const std::string& prefix) { return train::StepOf(BundleReader(prefix).Read("global_step")); }
 
-void ModelGraph::AddMeanLoss() { spec.eval_metric_ops[kLoss] = metrics::Mean(spec.loss, "mean_loss"); }
+void ModelGraph::AddMeanLoss() { spec.eval_metric_ops[kLoss] = metrics::Mean(spec.loss, 1.0f, "mean_loss"); }
 
 void ModelGraph::MakeScaffold(const RunConfig& config) {
   scaffold = spec.scaffold;

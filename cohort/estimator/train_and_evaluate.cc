@@ -46,7 +46,7 @@ void CheckSpecs(const TrainSpec& train_spec, const EvalSpec& eval_spec, bool eva
                                       " s"));
   }
   // Otherwise the training would be over before an evaluation could say so.
-  if (evaluates && !eval_spec.steps && eval_spec.input_fn().Cardinality() == data::kInfiniteCardinality) {
+  if (evaluates && !eval_spec.steps && eval_spec.input_fn().dataset.Cardinality() == data::kInfiniteCardinality) {
     throw InvalidArgumentError(
         "[estimator] expected EvalSpec::steps, because the evaluation's data is endless (Repeat); got none");
   }

@@ -72,6 +72,19 @@ ActivationFunction::ActivationFunction(const std::string& name) : name_(name) {
 ActivationFunction::ActivationFunction(std::string name, std::function<Output(Output)> function)
     : name_(std::move(name)), of_keras_(false), function_(std::move(function)) {}
 
+ActivationFunction::ActivationFunction(Output (*function)(Output, const NodeName&))
+    : ActivationFunction("function", [function](Output x) { return function(x, NodeName("")); }) {
+  using OpFunction = Output (*)(Output, const NodeName&);
+  constexpr std::pair<OpFunction, const char*> kNamed[] = {
+      {ops::Relu, "relu"},         {ops::Relu6, "relu6"},           {ops::Elu, "elu"},
+      {ops::Selu, "selu"},         {ops::Sigmoid, "sigmoid"},       {ops::Tanh, "tanh"},
+      {ops::Softplus, "softplus"}, {ops::Swish, "swish"},           {ops::Softmax, "softmax"},
+      {ops::Exp, "exponential"},   {ops::LogSoftmax, "log_softmax"}};
+  for (const auto& [known, name] : kNamed) {
+    if (function == known) *this = ActivationFunction(name);
+  }
+}
+
 ConfigValue ActivationFunction::Serialized() const {
   if (of_keras_) return name_;
   throw UnimplementedError(

@@ -1,8 +1,11 @@
 // ActivationFunction: an activation function, which may be given by Keras's name.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -22,6 +25,14 @@ class COHORT_EXPORT ActivationFunction {
   ActivationFunction(const std::string& name);
   // Makes an activation function of the program's own from `function`, which must keep the shape of its argument.
   ActivationFunction(std::string name, std::function<Output(Output)> function);
+  // Takes a function of ops/, such as ops::Relu. If Keras has the function, this is the same as its name.
+  ActivationFunction(Output (*function)(Output, const NodeName&));  // NOLINT(google-explicit-constructor)
+  // Takes a function of the program's own, such as a lambda.
+  template <typename F>
+  requires(!std::same_as<F, ActivationFunction> && !std::convertible_to<F, std::string> &&
+           std::is_invocable_r_v<Output, const F&, Output>)
+      ActivationFunction(F function)  // NOLINT(google-explicit-constructor)
+      : ActivationFunction("function", std::function<Output(Output)>(std::move(function))) {}
 
   bool valid() const { return function_ != nullptr; }
   const std::string& name() const { return name_; }

@@ -1,0 +1,40 @@
+#include "cohort/estimator/weights.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/str_cat.h"
+#include "cohort/ops/array.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/constant.h"
+#include "cohort/ops/math.h"
+#include "cohort/ops/select.h"
+
+namespace cohort::weights {
+
+Output AsFloat(Output value) { return value.dtype() == DType::kFloat32 ? value : ops::Cast(value, DType::kFloat32); }
+
+Output For(Output values, const ops::Operand& weights) {
+  Graph& graph = values.graph();
+  if (weights.is_number()) {
+    const auto number = weights.number().As(DType::kFloat32);
+    if (number && number->scalar<float>() == 1.0f) return {};
+    return weights.In(graph, DType::kFloat32, "weights");
+  }
+  const Output given = AsFloat(weights.output());
+  const Shape& shape = given.shape();
+  const Shape& of = values.shape();
+  if (!shape.has_rank() || !of.has_rank() || shape.rank() == 0) return given;
+  bool fits = shape.rank() == of.rank();
+  for (int i = 0; fits && i < of.rank(); ++i) {
+    fits = shape.dim(i) == 1 || shape.dim(i) < 0 || of.dim(i) < 0 || shape.dim(i) == of.dim(i);
+  }
+  if (fits) return given;
+  throw InvalidArgumentError(StrCat("expected a weight, or weights whose dimensions are 1 or those of the values ", of,
+                                    "; got ", given.name(), " ", shape));
+}
+
+Output DivideOrZero(Output numerator, Output denominator) {
+  const Output zero = ops::Equal(denominator, 0);
+  return ops::SelectV2(zero, ops::ScalarLike(numerator, 0), numerator / ops::SelectV2(zero, 1, denominator));
+}
+
+}  // namespace cohort::weights
