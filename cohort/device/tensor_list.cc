@@ -49,6 +49,18 @@ const TensorList& TensorListOf(const Tensor& value) {
   return VariantOf<ListValue>(value, "[tensor list] expected a list of tensors").list;
 }
 
+IndexedList::IndexedList(int64_t size, DType dtype, Shape element_shape)
+    : size_(size), dtype_(dtype), element_shape_(std::move(element_shape)) {
+  if (size < 0) throw InvalidArgumentError(StrCat("[tensor list] expected a number of elements; got ", size));
+  CheckSize(size);
+}
+
+void IndexedList::CheckSize(int64_t size) {
+  if (size <= kMaxSize) return;
+  throw ResourceExhaustedError(
+      StrCat("[tensor list] expected a list of at most ", kMaxSize, " elements; got ", size));
+}
+
 Tensor IndexedList::At(int64_t i) const {
   if (i < 0 || i >= size_) {
     throw InvalidArgumentError(
@@ -59,7 +71,10 @@ Tensor IndexedList::At(int64_t i) const {
 }
 
 void IndexedList::Set(int64_t i, Tensor value, bool grow) {
-  if (i >= size_ && grow) size_ = i + 1;
+  if (i >= size_ && grow) {
+    CheckSize(i + 1);
+    size_ = i + 1;
+  }
   if (i < 0 || i >= size_) {
     throw InvalidArgumentError(
         StrCat("[tensor list] expected the number of one of ", size_, " elements, from 0 on; got ", i));

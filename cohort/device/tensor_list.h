@@ -43,9 +43,12 @@ const TensorList& TensorListOf(const Tensor& value);
 // cheap to copy. Each thread may use a copy of its own.
 class IndexedList {
  public:
-  // `element_shape` is what is known of the shapes of all elements.
-  IndexedList(int64_t size, DType dtype, Shape element_shape)
-      : size_(size), dtype_(dtype), element_shape_(std::move(element_shape)) {}
+  // More elements than this would take memory without end, even if each of them has no bytes.
+  static constexpr int64_t kMaxSize = int64_t{1} << 22;
+
+  // `element_shape` is what is known of the shapes of all elements. Throws InvalidArgumentError if `size` is negative,
+  // and ResourceExhaustedError if it is larger than kMaxSize.
+  IndexedList(int64_t size, DType dtype, Shape element_shape);
 
   int64_t size() const { return size_; }
   DType dtype() const { return dtype_; }
@@ -53,10 +56,13 @@ class IndexedList {
   // Returns element `i`. Throws InvalidArgumentError if `i` is not in [0, size()).
   Tensor At(int64_t i) const;
   // Sets element `i`. If `grow` is true and `i` is size() or more, the list gets more elements. Throws
-  // InvalidArgumentError if `i` is out of range, or if dtype or shape of `value` do not fit.
+  // InvalidArgumentError if `i` is out of range, or if dtype or shape of `value` do not fit, and ResourceExhaustedError
+  // if the list would get more than kMaxSize elements.
   void Set(int64_t i, Tensor value, bool grow);
 
  private:
+  static void CheckSize(int64_t size);
+
   int64_t size_;
   DType dtype_;
   Shape element_shape_;

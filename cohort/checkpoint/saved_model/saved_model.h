@@ -1,6 +1,7 @@
 // SavedModel: a graph with its values and signatures in one folder, in TensorFlow's format. TensorFlow 1 and 2 load
-// what Cohort writes (tf.saved_model.load, tf.compat.v1.saved_model.load), and Cohort loads SavedModels of TensorFlow 1
-// whose ops it has. The folder has saved_model.pb and the checkpoint variables/variables. See docs/formats.md.
+// what Cohort writes (tf.saved_model.load, tf.compat.v1.saved_model.load). Cohort loads SavedModels of TensorFlow 1 and
+// 2 and of Keras (tf.saved_model.save, Model.export) if it has their ops. The folder has saved_model.pb and the
+// checkpoint variables/variables. See docs/formats.md.
 //
 //   Session session(graph, target);                     // a graph that was trained, also with parameter servers
 //   ...
@@ -79,9 +80,14 @@ COHORT_EXPORT bool HasTensorFlowForm(std::string_view op);
 // A loaded SavedModel: its graph in a session of this process. The program owns it. Any number of threads may call Run.
 class COHORT_EXPORT SavedModel {
  public:
-  // Loads the graph whose tags are `tags`, and restores its values. Throws NotFoundError if the folder has no
-  // saved_model.pb, no graph of these tags or no values, DataLossError if a file is damaged, and what ImportGraphDef
-  // throws, for example for an op that Cohort lacks.
+  // Loads the graph whose tags are `tags`, runs its restore op, and then its init op, which fills tables and gives local
+  // variables their values. The graph gets only the nodes that the signatures and these ops need. The nodes of functions
+  // stand in the place of the nodes that call them, in TensorFlow 2's files in the place of the whole signature. Throws
+  // - NotFoundError if the folder has no saved_model.pb, no graph of these tags or no values, or if Cohort lacks ops of
+  //   the graph: the message lists up to ten of them, each with a node and the function that has it;
+  // - InvalidArgumentError if functions are missing, damaged, too large or call themselves;
+  // - DataLossError if a file is damaged;
+  // - what ImportGraphDef throws.
   explicit SavedModel(const std::string& dir, const std::vector<std::string>& tags = {kServingTag},
                       const SessionConfig& config = {});
   ~SavedModel();

@@ -42,9 +42,7 @@ Shape ShapeOfElements(const KernelContext& ctx, int i) {
 int64_t Number(const KernelContext& ctx, int i) { return ctx.input(i).scalar<int32_t>(); }
 
 void Reserve(KernelContext& ctx) {
-  const int64_t size = Number(ctx, 1);
-  if (size < 0) throw InvalidArgumentError(StrCat("[tensor list] expected a number of elements; got ", size));
-  ctx.SetOutput(0, MakeIndexedList(IndexedList(size, ElementDType(ctx), ShapeOfElements(ctx, 0))));
+  ctx.SetOutput(0, MakeIndexedList(IndexedList(Number(ctx, 1), ElementDType(ctx), ShapeOfElements(ctx, 0))));
 }
 
 void FromTensor(KernelContext& ctx) {
