@@ -55,6 +55,38 @@ TEST(LocalExamplesTest, AFolderOfImagesTrainsAClassifier) {
   EXPECT_THAT(classifying.out(), AllOf(HasSubstr(file + ": class_"), HasSubstr(" %)\n")));
 }
 
+TEST(LocalExamplesTest, GeneratedSentencesTrainAClassifier) {
+  const TempFolder folder;
+  const std::string model = "--model=" + folder / "texts.keras";
+  LaunchedProgram training({TEXT_CLASSIFIER_PROGRAM, "--num_sentences=1000", "--epochs=8", model});
+  ASSERT_EQ(training.Wait(), 0) << training.err();
+  EXPECT_THAT(training.out(), StartsWith("training on generated sentences: no --data_dir is given\n"));
+  const std::string last = training.out().substr(training.out().rfind('\n', training.out().size() - 2) + 1);
+  EXPECT_THAT(last, AllOf(StartsWith("validation accuracy: "), HasSubstr(" (of generated sentences)\n")));
+  EXPECT_GE(NumberBehind(last, "validation accuracy: "), 0.9) << training.out();
+
+  const std::string good = "A brilliant film, see it!", bad = "What an awful, boring waste of time.";
+  LaunchedProgram predicting({TEXT_CLASSIFIER_PROGRAM, "--no_train", model, "--predict=" + good + "|" + bad});
+  ASSERT_EQ(predicting.Wait(), 0) << predicting.err();
+  EXPECT_THAT(predicting.out(), AllOf(StartsWith(good + ": positive ("), HasSubstr("\n" + bad + ": negative (")));
+}
+
+TEST(LocalExamplesTest, AFolderOfTextsTrainsAClassifier) {
+  const TempFolder folder;
+  for (int i = 0; i < 100; ++i) {
+    const std::string label = i % 2 == 0 ? "sea" : "land";
+    std::filesystem::create_directories(folder / "texts/" + label);
+    std::ofstream(folder / "texts/" + label + "/" + std::to_string(i) + ".txt")
+        << (i % 2 == 0 ? "Waves, and a ship <br />" : "Hills, and a road <br />") << i % 7 << "\n";
+  }
+  LaunchedProgram program({TEXT_CLASSIFIER_PROGRAM, "--data_dir=" + folder / "texts",
+                           "--model=" + folder / "texts.keras", "--batch_size=10", "--predict=A ship!|the road"});
+  ASSERT_EQ(program.Wait(), 0) << program.err();
+  EXPECT_THAT(program.out(), AllOf(StartsWith("2 classes, 80 texts to train and 20 to validate\n"),
+                                   HasSubstr("A ship!: sea ("), HasSubstr("the road: land (")));
+  EXPECT_GE(NumberBehind(program.out(), "validation accuracy: "), 0.95) << program.out();
+}
+
 TEST(LocalExamplesTest, APredictorServesSeveralThreads) {
   const TempFolder folder;
   const std::string path = folder / "model.keras";
