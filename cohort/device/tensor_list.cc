@@ -57,8 +57,7 @@ IndexedList::IndexedList(int64_t size, DType dtype, Shape element_shape)
 
 void IndexedList::CheckSize(int64_t size) {
   if (size <= kMaxSize) return;
-  throw ResourceExhaustedError(
-      StrCat("[tensor list] expected a list of at most ", kMaxSize, " elements; got ", size));
+  throw ResourceExhaustedError(StrCat("[tensor list] expected a list of at most ", kMaxSize, " elements; got ", size));
 }
 
 Tensor IndexedList::At(int64_t i) const {

@@ -158,6 +158,30 @@ SparseIntegers CrossHashed(const std::vector<Output>& inputs, int64_t num_bucket
 
 namespace cohort {
 
+static void RegisterSparseCross(OpRegistry& registry) {
+  using namespace ops;
+  registry.Register(OpDef("SparseCross")
+                        .Input("indices: N * int64")
+                        .Input("values: sparse_types")
+                        .Input("shapes: N * int64")
+                        .Input("dense_inputs: dense_types")
+                        .Output("output_indices: int64")
+                        .Output("output_values: out_type")
+                        .Output("output_shape: int64")
+                        .Attr("N: int >= 0")
+                        .Attr("hashed_output: bool")
+                        .Attr("num_buckets: int >= 0")
+                        .Attr("hash_key: int")
+                        .Attr("sparse_types: list(type) >= 0")
+                        .Attr("dense_types: list(type) >= 0")
+                        .Attr("out_type: {int64, string}")
+                        .Attr("internal_type: {int64, string}")
+                        .ShapeRule(CrossShape)
+                        .DataDependentShape()
+                        .NotDifferentiable(kNoGradient)
+                        .Doc("The hashes of all combinations of the inputs' values in each row."));
+}
+
 void RegisterLookupOps(OpRegistry& registry) {
   using namespace ops;
   registry.Register(OpDef("StringToHashBucketFast")
@@ -194,26 +218,7 @@ void RegisterLookupOps(OpRegistry& registry) {
           .NotDifferentiable(kNoGradient)
           .Doc("The place of each value in the vocabulary. For a value that is not there: default_value, or an error "
                "if fail_unknown."));
-  registry.Register(OpDef("SparseCross")
-                        .Input("indices: N * int64")
-                        .Input("values: sparse_types")
-                        .Input("shapes: N * int64")
-                        .Input("dense_inputs: dense_types")
-                        .Output("output_indices: int64")
-                        .Output("output_values: out_type")
-                        .Output("output_shape: int64")
-                        .Attr("N: int >= 0")
-                        .Attr("hashed_output: bool")
-                        .Attr("num_buckets: int >= 0")
-                        .Attr("hash_key: int")
-                        .Attr("sparse_types: list(type) >= 0")
-                        .Attr("dense_types: list(type) >= 0")
-                        .Attr("out_type: {int64, string}")
-                        .Attr("internal_type: {int64, string}")
-                        .ShapeRule(CrossShape)
-                        .DataDependentShape()
-                        .NotDifferentiable(kNoGradient)
-                        .Doc("The hashes of all combinations of the inputs' values in each row."));
+  RegisterSparseCross(registry);
   registry.Register(SearchOp("LowerBound", "How many elements of the row are below each value."));
   registry.Register(SearchOp("UpperBound", "How many elements of the row are not above each value."));
   registry.Register(OpDef("Bucketize")

@@ -69,7 +69,8 @@ TEST(RegistryTest, TheOpsWithoutAGradientAreThese) {
       "All Any ArgMax ArgMin Equal Greater GreaterEqual InTopKV2 InvertPermutation IsFinite IsInf IsNan Less "
       "LessEqual LogicalAnd LogicalNot LogicalOr NotEqual Unique UniqueWithCounts VarIsInitializedOp Where "
       // The outputs are indices of categories, or texts.
-      "AsString Bucketize DecodeCSV DecodeRaw LowerBound SparseCross StringToHashBucketFast StringToHashBucketStrong UpperBound "
+      "AsString Bucketize DecodeCSV DecodeRaw LowerBound SparseCross StringToHashBucketFast StringToHashBucketStrong "
+      "UpperBound "
       "VocabularyLookup "
       // The inputs are texts.
       "RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringJoin StringLength StringLower "

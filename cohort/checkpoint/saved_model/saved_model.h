@@ -80,9 +80,10 @@ COHORT_EXPORT bool HasTensorFlowForm(std::string_view op);
 // A loaded SavedModel: its graph in a session of this process. The program owns it. Any number of threads may call Run.
 class COHORT_EXPORT SavedModel {
  public:
-  // Loads the graph whose tags are `tags`, runs its restore op, and then its init op, which fills tables and gives local
-  // variables their values. The graph gets only the nodes that the signatures and these ops need. The nodes of functions
-  // stand in the place of the nodes that call them, in TensorFlow 2's files in the place of the whole signature. Throws
+  // Loads the graph whose tags are `tags`, runs its restore op, and then its init op, which fills tables and gives
+  // local variables their values. The graph gets only the nodes that the signatures and these ops need. The nodes of
+  // functions stand in the place of the nodes that call them, in TensorFlow 2's files in the place of the whole
+  // signature. Throws
   // - NotFoundError if the folder has no saved_model.pb, no graph of these tags or no values, or if Cohort lacks ops of
   //   the graph: the message lists up to ten of them, each with a node and the function that has it;
   // - InvalidArgumentError if functions are missing, damaged, too large or call themselves;
