@@ -128,7 +128,7 @@ void TensorScatter(KernelContext& ctx) {
 Tensor AsCoordinates(const Tensor& indices, int rank) {
   const Shape& shape = indices.shape();
   const int64_t width = shape.rank() == 2 ? shape.dim(1) : 1;
-  if (width != rank) {
+  if (width != rank || shape.rank() > 2) {
     throw InvalidArgumentError(
         StrCat("expected sparse_indices with ", rank, " numbers each, for that rank; got the shape ", shape));
   }
@@ -141,6 +141,9 @@ void SparseToDense(KernelContext& ctx) {
   const Tensor& values = ctx.input(2);
   const Tensor& default_value = ctx.input(3);
   const std::vector<int64_t> places = RowsOf(indices, whole, ops::NdIndexOf(indices.shape(), whole));
+  if (default_value.num_elements() != 1) {
+    throw InvalidArgumentError(StrCat("expected one default_value; got the shape ", default_value.shape()));
+  }
   const bool one = values.shape().rank() == 0;
   if (!one && values.num_elements() != static_cast<int64_t>(places.size())) {
     throw InvalidArgumentError(

@@ -43,6 +43,9 @@ void ForWindows(int64_t channels, int64_t radius, std::vector<double>& sums, con
 // Calls fn(first element of a pixel, number of channels, space for channels + 1 numbers) for each pixel.
 template <typename Fn>
 void ForPixels(const Tensor& image, int threads, const Fn& fn) {
+  if (image.shape().rank() != 4) {
+    throw InvalidArgumentError(StrCat("expected images [batch, rows, columns, channels]; got ", image.shape()));
+  }
   const int64_t channels = image.shape().dim(3);
   if (image.num_elements() == 0) return;
   cpu::ForBlocks(

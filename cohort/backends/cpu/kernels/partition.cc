@@ -74,15 +74,20 @@ std::unique_ptr<OpKernel> MakeUnsortedSegmentSum(const KernelConstruction& c) {
   });
 }
 
-// Returns the number of segments: the last id + 1. Throws InvalidArgumentError unless the ids ascend from 0 on.
+// Returns the number of segments: the last id + 1. Throws InvalidArgumentError unless the ids are a vector, ascend from
+// 0 on, and are below 2^48.
 template <typename Index>
 int64_t CountSegments(const Tensor& ids) {
+  constexpr int64_t kMaxSegments = int64_t{1} << 48;
+  if (ids.shape().rank() != 1) {
+    throw InvalidArgumentError(StrCat("expected segment_ids of rank 1; got the shape ", ids.shape()));
+  }
   Index last = 0;
   for (int64_t i = 0; i < ids.num_elements(); ++i) {
     const Index id = ids.data<Index>()[i];
-    if (id < last) {
-      throw InvalidArgumentError(
-          StrCat("expected segment_ids that ascend from 0 on; got segment_ids[", i, "] = ", id, " after ", last));
+    if (id < last || int64_t{id} >= kMaxSegments) {
+      throw InvalidArgumentError(StrCat("expected segment_ids that ascend from 0 on, below 2^48; got segment_ids[", i,
+                                        "] = ", id, " after ", last));
     }
     last = id;
   }

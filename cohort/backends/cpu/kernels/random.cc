@@ -227,6 +227,9 @@ class MultinomialKernel final : public OpKernel {
   explicit MultinomialKernel(const KernelConstruction& c) : philox_(c) {}
   void Compute(KernelContext& ctx) override {
     const Tensor& logits = ctx.input(0);
+    if (logits.shape().rank() != 2) {
+      throw InvalidArgumentError(StrCat("expected logits of shape [batch, classes]; got ", logits.shape()));
+    }
     const int64_t samples = ctx.input(1).scalar<int32_t>(), classes = logits.shape().dim(1);
     if (samples < 0) throw InvalidArgumentError(StrCat("expected num_samples of at least 0; got ", samples));
     if (classes == 0 && samples > 0) throw InvalidArgumentError("expected logits of at least one class; got none");
