@@ -15,6 +15,7 @@
 #include "cohort/ops/nn.h"
 #include "cohort/ops/normalization.h"
 #include "cohort/ops/pooling.h"
+#include "cohort/ops/select.h"
 #include "cohort/ops/slice.h"
 #include "cohort/ops/variables.h"
 
@@ -128,8 +129,10 @@ Output Flatten(Output inputs, const std::string& name) {
 }
 
 Output Dropout(Output inputs, const DropoutOptions& options) {
-  if (!options.training) return inputs;
-  return ops::Dropout(inputs, options.rate, options.seed, options.name);
+  const Training& training = options.training;
+  if (training.is_constant() && !training.constant()) return inputs;
+  const Output dropped = ops::Dropout(inputs, options.rate, options.seed, options.name);
+  return training.is_constant() ? dropped : ops::SelectV2(training.output(), dropped, inputs);
 }
 
 namespace {
@@ -139,31 +142,31 @@ struct Normalization {
 };
 
 // Images go through the fused op, whose variance is divided by the count - 1.
-Normalization NormalizeImages(Output x, Output gamma, Output beta, Output mean, Output variance,
-                              const BatchNormalizationOptions& options) {
+Normalization NormalizeImages(Output x, Output gamma, Output beta, Output mean, Output variance, float epsilon,
+                              bool training) {
   const ops::BatchNorm fused =
-      ops::FusedBatchNorm(x, gamma, beta, mean, variance,
-                          {.epsilon = static_cast<float>(options.epsilon), .is_training = options.training});
+      ops::FusedBatchNorm(x, gamma, beta, mean, variance, {.epsilon = epsilon, .is_training = training});
   return {fused.y, fused.mean, fused.variance};
 }
 
-Normalization NormalizeRows(Output x, Output gamma, Output beta, Output mean, Output variance,
-                            const BatchNormalizationOptions& options) {
-  if (options.training) {
+Normalization NormalizeRows(Output x, Output gamma, Output beta, Output mean, Output variance, float epsilon,
+                            bool training) {
+  if (training) {
     std::vector<int64_t> axes;
     for (int i = 0; i + 1 < x.shape().rank(); ++i) axes.push_back(i);
     mean = ops::Mean(x, axes);
     variance = ops::Mean(ops::SquaredDifference(x, mean), axes);
   }
-  const Output factor = ops::Rsqrt(variance + static_cast<float>(options.epsilon)) * gamma;
+  const Output factor = ops::Rsqrt(variance + epsilon) * gamma;
   return {x * factor + (beta - mean * factor), mean, variance};
 }
 
-// Adds the update `average` -= (average - value) * (1 - momentum).
-void UpdateMovingAverage(const ops::Variable& average, Output value, double momentum) {
+// Adds the update `average` -= (average - value) * (1 - momentum). It changes nothing if a fed `training` is false.
+void UpdateMovingAverage(const ops::Variable& average, Output value, double momentum, const Training& training) {
   Graph& graph = value.graph();
   const NameScope scope(graph, "AssignMovingAvg");
-  const Output step = (average.value() - value) * static_cast<float>(1.0 - momentum);
+  Output step = (average.value() - value) * static_cast<float>(1.0 - momentum);
+  if (!training.is_constant()) step = ops::SelectV2(training.output(), step, 0);
   const ControlDependencies after(graph, {average.AssignSub(step)});
   AddUpdateOp(ops::Identity(step));
 }
@@ -188,13 +191,16 @@ Output BatchNormalization(Output inputs, const BatchNormalizationOptions& option
   };
   if (!gamma.valid()) gamma = filled(1);
   if (!beta.valid()) beta = filled(0);
-  const auto normalize = inputs.shape().rank() == 4 ? NormalizeImages : NormalizeRows;
-  const Normalization result = normalize(inputs, gamma, beta, mean, variance, options);
-  if (options.training) {
-    UpdateMovingAverage(mean, result.mean, options.momentum);
-    UpdateMovingAverage(variance, result.variance, options.momentum);
-  }
-  return result.y;
+  const auto normalize = [&](bool training) {
+    return (inputs.shape().rank() == 4 ? NormalizeImages : NormalizeRows)(
+        inputs, gamma, beta, mean, variance, static_cast<float>(options.epsilon), training);
+  };
+  const Training& training = options.training;
+  if (training.is_constant() && !training.constant()) return normalize(false).y;
+  const Normalization result = normalize(true);
+  UpdateMovingAverage(mean, result.mean, options.momentum, training);
+  UpdateMovingAverage(variance, result.variance, options.momentum, training);
+  return training.is_constant() ? result.y : ops::SelectV2(training.output(), result.y, normalize(false).y);
 }
 
 void AddUpdateOp(Output done) { done.graph().AddToCollection(kUpdateOps, done); }

@@ -80,10 +80,25 @@ COHORT_EXPORT Output AveragePooling2D(Output inputs, Pair pool_size, Pair stride
 // is not known.
 COHORT_EXPORT Output Flatten(Output inputs, const std::string& name = "flatten");
 
+// Whether a layer works as in training: a truth value of the program, or one of the graph (bool []), such as a
+// placeholder. With one of the graph, the nodes of both cases run, and the result is chosen from them.
+class COHORT_EXPORT Training {
+ public:
+  Training(bool training) : constant_(training) {}  // NOLINT(google-explicit-constructor)
+  Training(Output training) : fed_(training) {}     // NOLINT(google-explicit-constructor)
+  bool is_constant() const { return !fed_.valid(); }
+  bool constant() const { return constant_; }  // requires: is_constant()
+  Output output() const { return fed_; }       // requires: !is_constant()
+
+ private:
+  bool constant_ = false;
+  Output fed_;
+};
+
 struct COHORT_EXPORT DropoutOptions {
-  double rate = 0.5;      // the part of the elements that becomes zero
-  int64_t seed = 0;       // see ops/random.h
-  bool training = false;  // false: returns the inputs
+  double rate = 0.5;          // the part of the elements that becomes zero
+  int64_t seed = 0;           // see ops/random.h
+  Training training = false;  // false: returns the inputs
   std::string name = "dropout";
 };
 // Returns the inputs with some elements set to zero at random; the others are divided by 1 - rate.
@@ -98,7 +113,9 @@ struct COHORT_EXPORT BatchNormalizationOptions {
   ops::Initializer gamma_initializer;            // null: ones
   ops::Initializer moving_mean_initializer;      // null: zeros
   ops::Initializer moving_variance_initializer;  // null: ones
-  bool training = false;  // true: normalizes by the batch and adds the updates of the moving averages to UpdateOps
+  // True: normalizes by the batch, and adds the updates of the moving averages to UpdateOps. With a value of the graph
+  // that is false, the updates change nothing.
+  Training training = false;
   bool trainable = true;
   std::string name = "batch_normalization";
 };

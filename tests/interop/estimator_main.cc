@@ -134,7 +134,7 @@ Json AnswerMetric(const Json& request) {
 }
 
 // A network of all layers. Dropout has the rate 0, so that the numbers can be compared.
-Output Network(Output images, bool training) {
+Output Network(Output images, const layers::Training& training) {
   Output x = layers::Conv2D(images, 4, 3, {.padding = "same", .activation = ops::Relu});
   x = layers::BatchNormalization(x, {.momentum = 0.9, .training = training});
   x = layers::MaxPooling2D(x, 2, 2);
@@ -157,7 +157,9 @@ Json AnswerLayers(const Json& request) {
   graph.set_seed(3);
   const Output x = ops::Placeholder(graph, DType::kFloat32, Shape{-1, 8, 8, 3}, "x");
   const Output y = ops::Placeholder(graph, DType::kInt64, Shape{-1}, "y");
-  const Output logits = Network(x, request.at("training"));
+  const bool training = request.at("training"), fed = request.at("fed");
+  const Output flag = ops::PlaceholderWithDefault(ops::Const(graph, training), Shape{}, "training");
+  const Output logits = Network(x, fed ? layers::Training(flag) : layers::Training(training));
   losses::SparseSoftmaxCrossEntropy(y, logits);
   const Output loss = losses::GetTotalLoss(graph);
   Node* train = nullptr;

@@ -164,12 +164,13 @@ def normalized(x, w, scope, momentum, training):
     return y, [average.assign_sub((average - value) * (1 - momentum)) for average, value in pairs]
 
 
+@pytest.mark.parametrize("fed", [True, False])
 @pytest.mark.parametrize("training", [True, False])
-def test_layers(training, tmp_path):
+def test_layers(training, fed, tmp_path):
     rng = np.random.default_rng(2)
     images = rng.normal(0, 1, (6, 8, 8, 3)).astype(np.float32)
     labels = np.array([0, 1, 2, 2, 1, 0], np.int64)
-    request = {"images": tensor(images), "labels": tensor(labels), "training": training, "steps": 5}
+    request = {"images": tensor(images), "labels": tensor(labels), "training": training, "fed": fed, "steps": 5}
     ours = ask({"kind": "layers", "dir": str(tmp_path), **request})
     assert sorted(ours["variables"]) == sorted(NAMES)
     initial, trained = str(tmp_path / "initial"), str(tmp_path / "trained")
