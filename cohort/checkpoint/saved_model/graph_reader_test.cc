@@ -380,6 +380,37 @@ TEST_F(GraphReaderTest, BadFunctionsAreNamed) {
               HasSubstr("has no value"));
 }
 
+// A branch or a loop names functions that do not fit it. This is noticed when it runs.
+TEST_F(GraphReaderTest, FunctionsThatDoNotFitFailTheRun) {
+  const std::string floats = StrCat(Attr("Tin", "list { type: DT_FLOAT }"), Attr("Tout", "list { type: DT_FLOAT }"));
+  const std::string branch =
+      StrCat(floats, Attr("then_branch", "func { name: 'f' }"), Attr("else_branch", "func { name: 'f' }"));
+  const std::string loop = StrCat(Attr("T", "list { type: DT_FLOAT }"), Attr("cond", "func { name: 'f' }"),
+                                  Attr("body", "func { name: 'f' }"));
+  const std::string integer = "function { signature { name: 'f' input_arg { name: 't' type: DT_INT32 } output_arg { ";
+  const std::string to_int =
+      InBody("a", "Cast", {"t"}, Attr("SrcT", "type: DT_FLOAT") + Attr("DstT", "type: DT_INT32"));
+  const std::string functions[] = {
+      FunctionText("f", {"t", "u"}, {"r"}, Ret("r", "t")),
+      FunctionText("f", {}, {"r"}, InBody("c", "Const", {}, Float(1)) + Ret("r", "c:output:0")),
+      FunctionText("f", {"t"}, {"r", "s"}, Ret("r", "t") + Ret("s", "t")),
+      FunctionText("f", {"t"}, {}, ""),
+      integer + "name: 'r' type: DT_INT32 } } ret { key: 'r' value: 't' } } ",
+      integer + "name: 'r' type: DT_FLOAT } } " +
+          InBody("a", "Cast", {"t"}, Attr("SrcT", "type: DT_INT32") + Attr("DstT", "type: DT_FLOAT")) +
+          Ret("r", "a:y:0") + "} ",
+      FunctionText("f", {"t"}, {"r"}, to_int + Ret("r", "a:y:0")),
+      FunctionText("f", {"*t"}, {"r"}, InBody("a", "ReadVariableOp", {"t"}, kReads) + Ret("r", "a:value:0")),
+  };
+  for (const std::string& function : functions) {
+    for (const bool loops : {false, true}) {
+      const std::string nodes = Input("x") + (loops ? InGraph("call", "StatelessWhile", {"x"}, loop)
+                                                    : InGraph("call", "StatelessIf", {"x", "x"}, branch));
+      EXPECT_THROW(Run(SavedBytes(nodes, function)), Error) << function;
+    }
+  }
+}
+
 // No damage of a file ends the process: the model loads, or there is an Error.
 TEST_F(GraphReaderTest, DamagedFilesGiveErrors) {
   const std::string functions =
