@@ -16,6 +16,8 @@
 #include "cohort/graph/constant_value.h"
 #include "cohort/graph/graph_def/case_op_internal.h"
 #include "cohort/graph/graph_def/graph_def_internal.h"
+#include "cohort/graph/graph_def/input_name_internal.h"
+#include "cohort/graph/graph_def/needless_order_internal.h"
 
 namespace cohort {
 namespace {
@@ -27,19 +29,17 @@ constexpr uint64_t kBytesPerNode = 256;  // what the smallest node takes in memo
 constexpr int kMaxListed = 10;
 constexpr int kMaxSearchedResults = 16;
 
+// Ops that are stateful, but change nothing that another node could see.
+const std::unordered_set<std::string> kReaders = {
+    "HashTableV2",          "LookupTableFindV2", "LookupTableSizeV2",  "MutableHashTableV2", "RandomShuffle",
+    "RandomStandardNormal", "RandomUniform",     "RandomUniformInt",   "ReadVariableOp",     "ResourceGather",
+    "TruncatedNormal",      "VarHandleOp",       "VarIsInitializedOp", "VariableShape"};
+
 using Nodes = google::protobuf::RepeatedPtrField<proto::NodeDef>;
 using Names = std::unordered_map<std::string, std::string>;
 
 bool IsCall(const proto::NodeDef& node) {
   return node.op() == "PartitionedCall" || node.op() == "StatefulPartitionedCall";
-}
-
-bool IsControl(const std::string& input) { return !input.empty() && input[0] == '^'; }
-
-// Returns the node of an input or a value in either form.
-std::string NodeOf(const std::string& input) {
-  const size_t begin = IsControl(input) ? 1 : 0;
-  return input.substr(begin, input.find(':') - begin);
 }
 
 std::string In(const std::string& function) {
@@ -131,10 +131,13 @@ class Inliner {
     for (std::string& end : ends) end = values.Of(end);
     Prune(ends, "", *def_.mutable_node());
     NeedFunctions("", def_.node());
+    if (!inlined_.empty()) Simplify("", ends, *def_.mutable_node());
     CheckOps("", def_.node());
     proto::FunctionDefLibrary library;
     for (const std::string& name : needed_) {
-      CheckOps(name, inlined_.at(name)->def.node_def());
+      proto::FunctionDef& def = inlined_.at(name)->def;
+      Simplify(name, EndsOf(def), *def.mutable_node_def());
+      CheckOps(name, def.node_def());
       *library.add_function() = std::move(inlined_.at(name)->def);
     }
     FailIfUnknown();
@@ -271,6 +274,32 @@ class Inliner {
     needed_.insert(name);
   }
 
+  void Simplify(const std::string& function, const std::vector<std::string>& ends, Nodes& nodes) {
+    DropNeedlessOrder(
+        ends, function.empty(), [this](const proto::NodeDef& node) { return HasEffect(node); }, nodes);
+    Prune(ends, function, nodes);
+  }
+
+  // Returns whether the order of the node and other nodes with an effect, or of nodes that read values, matters.
+  bool HasEffect(const proto::NodeDef& node) {
+    const OpDef* op = foreign_.Find(node.op());
+    if (op == nullptr) return true;
+    bool calls = false;
+    for (const auto& [name, value] : node.attr()) {
+      if (!value.has_func()) continue;
+      calls = true;
+      const auto [known, added] = has_effect_.emplace(value.func().name(), false);
+      if (added) {
+        const Nodes& nodes = inlined_.at(value.func().name())->def.node_def();
+        const bool found =
+            std::any_of(nodes.begin(), nodes.end(), [this](const auto& inner) { return HasEffect(inner); });
+        has_effect_[value.func().name()] = found;
+      }
+      if (has_effect_[value.func().name()]) return true;
+    }
+    return !calls && op->is_stateful() && kReaders.count(node.op()) == 0;
+  }
+
   void CheckOps(const std::string& function, const Nodes& nodes) {
     for (const proto::NodeDef& node : nodes) {
       if (foreign_.Find(node.op()) != nullptr) continue;
@@ -306,6 +335,7 @@ class Inliner {
   std::set<std::string> needed_;  // the functions of the new library
   // For a node with an unknown op that came from another function: this function. By where the node is.
   std::map<std::pair<std::string, std::string>, std::string> origins_;
+  std::unordered_map<std::string, bool> has_effect_;  // of functions
   std::set<std::string> missing_ops_;
   std::vector<std::string> missing_;
 };
@@ -471,7 +501,11 @@ class Caller {
     const OpDef* op = inliner_.foreign_.Find(node.op());
     // A value of an unknown op has no number. It matters only if the node is needed, and that is an error.
     if (!in_graph() || op == nullptr) return renamed->second + input.substr(colon);
-    return StrCat(renamed->second, ":", FlatOutputIndex(*op, node, input, inliner_.budget_));
+    try {
+      return StrCat(renamed->second, ":", FlatOutputIndex(*op, node, input, inliner_.budget_));
+    } catch (const Error& error) {
+      ThrowError(error.code(), StrCat("[graph] ", Describe(node, callee), ": ", error.what()));
+    }
   }
 
   std::string NewName(const std::string& wanted) {
