@@ -261,6 +261,38 @@ TEST_P(HostilePeerTest, AllowPathBoundsTheFilesOfRemoteGraphs) {
               HasSubstr("PermissionDenied"));
 }
 
+TEST_P(HostilePeerTest, AllowPathBoundsOpsThatReadFiles) {
+  const testing::TempFolder folder;
+  CreateDirectories(folder / "allowed");
+  for (const char* name : {"secret", "allowed/words"}) WriteFileAtomically(folder / name, "a\nb\n");
+  ServerOptions options = LocalCluster::FastOptions();
+  options.protocol = GetParam();
+  options.allow_path = {folder / "allowed"};
+  LocalCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  Graph g;
+  const DeviceScope scope(g, "/job:ps/task:0");
+  const Output path = ops::Placeholder(g, DType::kString, Shape{});
+  const Output text = g.Op("ReadFile").Input(path).Finish1();
+  const Output table = g.Op("HashTableV2")
+                           .Attr("key_dtype", DType::kString)
+                           .Attr("value_dtype", DType::kInt64)
+                           .Attr("shared_name", "words")
+                           .Finish1();
+  Node* fill = g.Op("InitializeTableFromTextFileV2")
+                   .Input(table)
+                   .Input(path)
+                   .Attr("key_index", -2)
+                   .Attr("value_index", -1)
+                   .Finish();
+  Session remote(g, cluster.target("worker", 0));
+  const auto run = [&](const std::string& name, const std::vector<Output>& fetches, const std::vector<Node*>& targets) {
+    return ErrorOf([&] { remote.Run({{path, Tensor::Scalar(folder / name)}}, fetches, targets); });
+  };
+  EXPECT_EQ(run("allowed/words", {text}, {fill}), "no error");
+  EXPECT_THAT(run("secret", {text}, {}), HasSubstr("PermissionDenied"));
+  EXPECT_THAT(run("secret", {}, {fill}), HasSubstr("PermissionDenied"));
+}
+
 TEST_P(HostilePeerTest, TheTasksOwnContainerIsNotReset) {
   const auto client = Client();
   client->Send(EncodeResetContainer("_task"));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cohort/core/mutex.h"
+#include "cohort/device/files/file_access.h"
 #include "cohort/runtime/data_flow/lookup_table.h"
 #include "cohort/runtime/kernels/runtime_kernels.h"
 
@@ -50,6 +51,7 @@ void Fill(KernelContext& ctx) { ResourceOf<LookupTable>(ctx.input(0)).Replace(ct
 void FillFromFile(KernelContext& ctx) {
   LookupTable& table = ResourceOf<LookupTable>(ctx.input(0));
   const Node& node = ctx.node();
+  FileAccess::CheckPath(ctx.device().resources(), ctx.step().origin, ctx.input(1).scalar<std::string>());
   const auto [keys, values] = ReadTableFile({.path = ctx.input(1).scalar<std::string>(),
                                              .key_index = node.attr<int64_t>("key_index"),
                                              .value_index = node.attr<int64_t>("value_index"),

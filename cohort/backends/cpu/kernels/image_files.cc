@@ -10,6 +10,7 @@
 #include "cohort/core/images/jpeg.h"
 #include "cohort/core/images/png.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/device/files/file_access.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {
@@ -26,7 +27,9 @@ int IntAttr(const KernelConstruction& c, const char* name) {
 }
 
 void ReadFileKernel(KernelContext& ctx) {
-  *ctx.AllocateOutput(0, Shape()).data<std::string>() = ReadFile(ctx.input(0).scalar<std::string>());
+  const std::string& path = ctx.input(0).scalar<std::string>();
+  FileAccess::CheckPath(ctx.device().resources(), ctx.step().origin, path);
+  *ctx.AllocateOutput(0, Shape()).data<std::string>() = ReadFile(path);
 }
 
 void DecodeImageKernel(KernelContext& ctx) {
