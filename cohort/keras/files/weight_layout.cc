@@ -51,7 +51,7 @@ class Walk {
       }
       return;
     }
-    if (const auto* lookup = dynamic_cast<const IdfLayer*>(&one)) {
+    if (const auto* lookup = dynamic_cast<const VocabularyLayer*>(&one)) {
       places_.pop_back();
       for (const std::string& owner : lookup->OwnersOfWeights()) {
         places_.push_back({Below(path, owner), layer, {}, lookup->WeightsInFile()});

@@ -25,14 +25,14 @@ void ReadToken(const ConfigValue& value, int64_t& token) { token = value.AsInt()
 
 // T is std::string with StringLookupOptions, or int64_t with IntegerLookupOptions.
 template <typename T, typename Options>
-class IndexLookupLayer final : public IdfLayer {
+class IndexLookupLayer final : public VocabularyLayer {
   static constexpr bool kStrings = std::is_same_v<T, std::string>;
   static constexpr const char* kClass = kStrings ? "StringLookup" : "IntegerLookup";
   static constexpr const char* kWhere = kStrings ? "string_lookup" : "integer_lookup";
 
  public:
   explicit IndexLookupLayer(const Options& options)
-      : IdfLayer(kClass, options.name),
+      : VocabularyLayer(kClass, options.name),
         options_(options),
         has_mask_(options.mask_token && options.output_mode == "int"),
         vectors_(Checked()) {}
@@ -196,7 +196,7 @@ LayerRef StringLookup(const StringLookupOptions& options) { return MakeLayer<Str
 LayerRef IntegerLookup(const IntegerLookupOptions& options) { return MakeLayer<IntegerLookupLayer>(options); }
 
 int64_t VocabularySize(const LayerRef& lookup) {
-  const auto* layer = dynamic_cast<const IdfLayer*>(&*lookup);
+  const auto* layer = dynamic_cast<const VocabularyLayer*>(&*lookup);
   if (layer != nullptr) return layer->vocabulary_size();
   throw InvalidArgumentError(
       StrCat("[keras] expected a StringLookup, IntegerLookup or TextVectorization, which have a vocabulary; got a "

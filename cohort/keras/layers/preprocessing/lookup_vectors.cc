@@ -73,7 +73,7 @@ Output LookupVectors::Weighted(const Output& counts) const {
   return ops::Mul(counts, ops::Const(counts.graph(), weights));
 }
 
-Tensor IdfLayer::WeightsInFile() const {
+Tensor VocabularyLayer::WeightsInFile() const {
   if (vectors().idf_weights().empty()) return {};
   std::vector<float> weights = AsFloats(vectors().idf_weights());
   weights.resize(static_cast<size_t>(vectors().depth()));

@@ -65,8 +65,8 @@ class LookupVectors {
   std::vector<double> idf_weights_;
 };
 
-// A layer that keeps idf weights. Keras's files have them among the weights of the model, too.
-class IdfLayer : public Layer {
+// A layer that has a vocabulary, and perhaps idf weights. Keras's files have these among the weights of the model, too.
+class VocabularyLayer : public Layer {
  public:
   using Layer::Layer;
   virtual const LookupVectors& vectors() const = 0;

@@ -28,10 +28,10 @@ namespace {
 constexpr char kUnknown[] = "[UNK]";
 constexpr int64_t kLongestSequence = int64_t{1} << 24;
 
-class TextVectorizationLayer final : public IdfLayer {
+class TextVectorizationLayer final : public VocabularyLayer {
  public:
   explicit TextVectorizationLayer(TextVectorizationOptions options)
-      : IdfLayer("TextVectorization", options.name), options_(std::move(options)), vectors_(Checked()) {}
+      : VocabularyLayer("TextVectorization", options.name), options_(std::move(options)), vectors_(Checked()) {}
 
   const LookupVectors& vectors() const override { return vectors_; }
   int64_t vocabulary_size() const override { return first_token() + static_cast<int64_t>(options_.vocabulary.size()); }
