@@ -266,6 +266,22 @@ TEST(TextVectorizationTest, AModelOfTextsTrainsAndIsSaved) {
   }
 }
 
+// As the end of TensorFlow's tutorial: a model that was trained on indices gets the layer for texts in front of it.
+TEST(TextVectorizationTest, ATrainedModelGetsTextsLater) {
+  const ::cohort::testing::TempFolder folder;
+  const LayerRef vectorize = TextVectorization({.output_sequence_length = 4, .vocabulary = {"good", "bad"}});
+  Sequential inner({Input(Shape{4}, {.dtype = DType::kInt64}), Embedding(VocabularySize(vectorize), 3),
+                    GlobalAveragePooling1D(), Dense(1)});
+  const Tensor texts = Texts({"Good, good!", "bad"});
+  const std::vector<float> expected = inner.Predict(RunLayer(vectorize, texts)).ToVector<float>();
+  Sequential whole({vectorize, inner.AsLayer(), Activation("sigmoid")});
+  const std::vector<float> chances = whole.Predict(texts).ToVector<float>();
+  ASSERT_EQ(chances.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_FLOAT_EQ(chances[i], 1 / (1 + std::exp(-expected[i])));
+  whole.Save(folder / "whole.keras");
+  EXPECT_EQ(LoadModel(folder / "whole.keras").Predict(texts).ToVector<float>(), chances);
+}
+
 TEST(TextVectorizationTest, OptionsComeBackFromFiles) {
   const ::cohort::testing::TempFolder folder;
   const std::vector<TextVectorizationOptions> all = {
