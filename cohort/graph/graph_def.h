@@ -2,6 +2,7 @@
 // can read them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@ namespace cohort {
 struct COHORT_EXPORT GraphDefOptions {
   // Adds the attribute `_output_shapes` to each node. TensorBoard uses it to label edges.
   bool output_shapes = false;
+  // If it returns false for the op of a node, the node is left out, and so are nodes that need its value, and functions
+  // of the library with such a node. Then a reader that lacks some ops can import the rest. Null: all is written.
+  std::function<bool(std::string_view op)> has_op = nullptr;
 };
 
 // This version is written as VersionDef.producer. ParseGraphDef reads graphs whose min_consumer is at most this
@@ -32,9 +36,11 @@ COHORT_EXPORT std::string GraphDefText(const Graph& graph, const GraphDefOptions
 // Adds the nodes of a serialized GraphDef to `graph`. If `prefix` is not empty, the names become `prefix`/name. Scopes
 // do not apply to the new nodes; they keep the devices that the GraphDef gives. Adds functions of the GraphDef's
 // library whose names `graph` lacks. Drops attributes that an op of Cohort does not have if they hold false, 0, "" or
-// an empty list, because later versions of TensorFlow add such attributes to ops. If Cohort cannot make one of these
-// functions, leaves it out and logs a warning. Checks all names before it adds the first node. If it then rejects a
-// node, the nodes added before stay. Error messages name the node and the op. Throws
+// an empty list, because later versions of TensorFlow add such attributes to ops, or if they only say where a node
+// comes from. If Cohort cannot make one of these functions, leaves it out and logs a warning. Variables of TensorFlow 1
+// that are references (VariableV2) become variables with handles, and the ops that use them those that take handles.
+// Checks all names before it adds the first node. If it then rejects a node, the nodes added before stay. Error
+// messages name the node and the op. Throws
 // - InvalidArgumentError if the bytes are not a GraphDef or need a later version, if two nodes have the same name, if
 //   an input does not exist, if there is a cycle, if the inputs or attributes of a node do not fit its op, or if an
 //   attribute has a value that Cohort cannot hold (AttrValue);

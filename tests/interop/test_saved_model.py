@@ -1,10 +1,12 @@
 """SavedModels: TensorFlow loads what an Estimator exports, and we load what TensorFlow 1's way of saving writes."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import text_format
 from tensorflow.python.framework import op_def_registry
 
 import our_programs
@@ -49,6 +51,27 @@ def test_tensorflow_1_loads_an_export(exported):
         assert len(v1.trainable_variables()) == 4
 
 
+def test_tensorflow_imports_the_graph_of_a_training(exported):
+    """The graph in the event file is for TensorBoard, and has also the ops of Cohort that TensorFlow lacks."""
+    folder = pathlib.Path(exported["dir"]).parents[1]
+    graph = text_format.Parse((folder / "graph.pbtxt").read_text(), v1.GraphDef())
+    with tf.Graph().as_default() as imported:
+        tf.import_graph_def(graph, name="")
+    operations = {op.name: op.type for op in imported.get_operations()}
+    assert operations["global_step"] == "VarHandleOp"
+    assert operations["Adam"] == "AssignAddVariableOp"
+    shown = [
+        v1.GraphDef.FromString(event.graph_def)
+        for file in folder.glob("events.out.tfevents.*")
+        for event in v1.train.summary_iterator(str(file))
+        if event.graph_def
+    ]
+    assert len(shown) == 1
+    ops = {node.op for node in shown[0].node}
+    assert "LayerNorm" in ops
+    assert not any(op.startswith("_") for op in ops)
+
+
 def test_tensorflow_saves_an_export_again(exported, tmp_path):
     """The ops that the saver_def names are those that TensorFlow's Saver runs."""
     with tf.Graph().as_default(), v1.Session() as session:
@@ -59,6 +82,26 @@ def test_tensorflow_saves_an_export_again(exported, tmp_path):
     assert names["logits/kernel"] == [8, 3]
     ours = tf.train.load_variable(exported["dir"] + "/variables/variables", "logits/kernel")
     np.testing.assert_array_equal(tf.train.load_variable(prefix, "logits/kernel"), ours)
+
+
+def test_we_load_a_model_with_reference_variables(tmp_path):
+    """TensorFlow 1's variables were references, unless a program asked for resources."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None], name="x")
+        w = v1.get_variable("w", [2, 1], use_resource=False)
+        b = v1.get_variable("b", [1], initializer=v1.zeros_initializer(), use_resource=False)
+        y = tf.nn.sigmoid(tf.matmul(tf.reshape(x, [-1, 2]), w) + b, name="y")
+        step = v1.get_variable("global_step", initializer=0, trainable=False, use_resource=False)
+        v1.train.MomentumOptimizer(0.5, 0.9).minimize(tf.reduce_mean(y), global_step=step)
+        assert {"VariableV2", "ApplyMomentum", "AssignAdd"} <= {op.type for op in session.graph.get_operations()}
+        session.run(v1.global_variables_initializer())
+        session.run(v1.get_default_graph().get_operation_by_name("Momentum"), {x: [1.0, 2.0]})
+        wanted = session.run(y, {x: [1.0, -2.0]})
+        v1.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": y})
+    ours = json.loads(
+        our_programs.output("interop_saved_model", "run", tmp_path / "model", "serving_default", "y", 1.0, -2.0)
+    )
+    np.testing.assert_allclose(np.ravel(ours), np.ravel(wanted), rtol=1e-6)
 
 
 def test_we_load_a_model_of_tensorflow(tmp_path):

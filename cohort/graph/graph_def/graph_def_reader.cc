@@ -18,6 +18,7 @@
 #include "cohort/graph/graph_def/graph_def_internal.h"
 #include "cohort/graph/graph_def/later_attrs.h"
 #include "cohort/graph/graph_def/needed_part.h"
+#include "cohort/graph/graph_def/reference_variables_internal.h"
 
 namespace cohort {
 namespace {
@@ -281,6 +282,7 @@ void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& pre
                                       " bytes that are none (damaged, cut off or of another format)"));
   }
   CheckVersion(def);
+  UseVariableHandles(&def);
   const ForeignOps none;
   TensorBudget budget;
   ImportNodes(graph, def, prefix, budget, none);

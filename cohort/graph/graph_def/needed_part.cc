@@ -18,6 +18,7 @@
 #include "cohort/graph/graph_def/graph_def_internal.h"
 #include "cohort/graph/graph_def/input_name_internal.h"
 #include "cohort/graph/graph_def/needless_order_internal.h"
+#include "cohort/graph/graph_def/reference_variables_internal.h"
 
 namespace cohort {
 namespace {
@@ -557,6 +558,7 @@ std::string InlinedValues::Of(const std::string& value) const {
 }
 
 InlinedValues KeepNeededPart(proto::GraphDef& def, const std::vector<std::string>& ends, const ForeignOps& foreign) {
+  UseVariableHandles(&def);
   return Inliner(def, foreign).Run(ends);
 }
 

@@ -28,7 +28,8 @@ class InlinedValues {
   std::map<std::string, std::string> values_;
 };
 
-// Removes from `def` the nodes on which none of `ends` depends, and the functions that none of the other nodes needs.
+// Makes variables with handles of those that are references (reference_variables_internal.h). Then removes from `def` the
+// nodes on which none of `ends` depends, and the functions that none of the other nodes needs.
 // `ends` are names of nodes ("node") or of values ("node:1"). Then puts the nodes of functions into the place of the
 // nodes that call them (PartitionedCall and StatefulPartitionedCall), in the graph and in the functions that branches
 // and loops name. A node that stood for a call becomes a NoOp, which runs after all effects of the function. The new
