@@ -209,6 +209,23 @@ TEST(GraphDef, RefusesWhatDoesNotFit) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { ParseGraphDef(Bytes(def)); }), HasSubstr("999999"));
 }
 
+TEST(GraphDef, LeavesOutWhatItsReaderLacks) {
+  Graph graph;
+  const Output x = TestInput(graph, DType::kFloat32, Shape{2}, "x");
+  const Output lacking = TestMul(x, x, "lacking");
+  const Output user = graph.Op("Identity").Name("user").Input(lacking).Finish1();
+  graph.Op("Identity").Name("user_of_user").Input(user).Finish();
+  graph.Op("Identity").Name("after").Input(x).Control(user.node).Colocate("lacking").Finish();
+  proto::GraphDef def;
+  ASSERT_TRUE(def.ParseFromString(SerializeGraphDef(graph, {.has_op = [](auto op) { return op != "TestMul"; }})));
+  ASSERT_EQ(def.node_size(), 2);
+  EXPECT_EQ(def.node(0).name(), "x");
+  EXPECT_EQ(def.node(1).name(), "after");
+  EXPECT_THAT(def.node(1).input(), ElementsAre("x"));
+  EXPECT_EQ(def.node(1).attr().count("_class"), 0u);
+  EXPECT_EQ(ParseGraphDef(def.SerializeAsString())->nodes().size(), 2u);
+}
+
 // Later versions of TensorFlow add attributes to ops, with defaults that keep the meaning.
 TEST(GraphDef, DefaultsOfLaterAttributesAreDropped) {
   proto::GraphDef def;

@@ -10,9 +10,9 @@
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/graph/graph_def.h"
 #include "cohort/train/clock.h"
 #include "cohort/train/session/training_record.h"
+#include "cohort/train/session/written_graph.h"
 
 namespace cohort::train {
 namespace {
@@ -102,10 +102,10 @@ ManagedSession Supervisor::managed_session(const std::string& target, const Sess
 
 void Supervisor::StartServices(Session& session) {
   CreateDirectories(options_.logdir);
-  WriteFileAtomically(options_.logdir + "/graph.pbtxt", GraphDefText(graph_));
+  WriteFileAtomically(options_.logdir + "/graph.pbtxt", TextForTensorFlow(graph_));
   writer_ = std::make_unique<EventWriter>(options_.logdir);
   writer_->SessionLog(SessionStatus::kStart, scaffold_.Step(session));
-  writer_->Graph(SerializeGraphDef(graph_));
+  writer_->Graph(BytesForTensorBoard(graph_));
   if (options_.save_summaries_interval.count() > 0) {
     if (scaffold_.summary_op().valid()) {
       coordinator_.Loop("summaries", options_.save_summaries_interval, [this, &session] { RecordSummary(session); });

@@ -10,6 +10,7 @@
 #include "cohort/graph/graph_def.h"
 #include "cohort/graph/graph_def/attr_value_proto_internal.h"
 #include "cohort/graph/graph_def/graph_def_internal.h"
+#include "cohort/graph/graph_def/left_out_nodes_internal.h"
 
 namespace cohort {
 
@@ -40,6 +41,7 @@ proto::GraphDef ToGraphDef(const Graph& graph, const GraphDefOptions& options) {
   proto::GraphDef def;
   for (const Node* node : graph.nodes()) ToProto(*node, options, def.add_node());
   for (const auto& function : graph.functions()) ToProto(*function, def.mutable_library()->add_function());
+  if (options.has_op != nullptr) LeaveOutNodes(options.has_op, &def);
   def.mutable_versions()->set_producer(kGraphDefVersion);
   return def;
 }

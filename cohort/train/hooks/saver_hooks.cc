@@ -3,9 +3,9 @@
 
 #include "cohort/core/file.h"
 #include "cohort/core/logging.h"
-#include "cohort/graph/graph_def.h"
 #include "cohort/train/hooks/hook_values.h"
 #include "cohort/train/hooks/hooks.h"
+#include "cohort/train/session/written_graph.h"
 
 namespace cohort::train {
 namespace {
@@ -47,8 +47,8 @@ Saver& CheckpointSaverHook::saver() const {
 void CheckpointSaverHook::AfterCreateSession(Session& session, Coordinator& coordinator) {
   const int64_t step = ReadStep(session, global_step_);
   if (!std::exchange(wrote_graph_, true) && options_.save_graph_def) {
-    WriteFileAtomically(PathIn(options_.checkpoint_dir, "graph.pbtxt"), GraphDefText(session.graph()));
-    options_.summary_writer->Graph(SerializeGraphDef(session.graph()));
+    WriteFileAtomically(PathIn(options_.checkpoint_dir, "graph.pbtxt"), TextForTensorFlow(session.graph()));
+    options_.summary_writer->Graph(BytesForTensorBoard(session.graph()));
   }
   if (timer_.last_step() == step) return;  // a recovery that has lost no step
   if (Save(session, step, /*must=*/false)) coordinator.RequestStop();
