@@ -393,7 +393,11 @@ class CountOnCardsTest : public ::testing::Test {
 
 TEST_F(CountOnCardsTest, WithoutADriverTheLogSaysWhyItWorksOnTheCpu) {
   Run({"COHORT_FAKE_DRIVER="});
-  ExpectOnCpu("expected NVIDIA's driver 580 or later; got none: this machine has no /proc/driver/nvidia/version");
+  EXPECT_THAT(out_, HasSubstr("counted to 40\n"));
+  EXPECT_THAT(err_, HasSubstr("no GPU is used: this machine has no NVIDIA driver\n"));
+  Run({"COHORT_FAKE_DRIVER=", "COHORT_LOG_LEVEL=debug"});
+  EXPECT_THAT(err_, HasSubstr("expected NVIDIA's driver 580 or later; got none: this machine has no "
+                              "/proc/driver/nvidia/version; install it"));
 }
 
 TEST_F(CountOnCardsTest, WithAnOldDriverTheLogHasBothVersions) {

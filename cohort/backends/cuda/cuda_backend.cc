@@ -75,7 +75,9 @@ void LogCreated(const std::string& name, int number, const CardInfo& card, size_
 // The physical devices of a machine that has no driver: none, and a line of the log that says so.
 std::vector<std::pair<config::PhysicalDevice, config::DeviceDetails>> ListNoCards() {
   std::string why;
-  if (FindDriver(&why) == nullptr) LogInfo("cuda", "no GPU is used, and all work is done on the CPU: ", why);
+  if (FindDriver(&why) != nullptr) return {};
+  LogInfo("cuda", "no GPU is used: this machine has no NVIDIA driver");
+  LogDebug("cuda", why);
   return {};
 }
 
