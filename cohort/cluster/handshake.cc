@@ -296,7 +296,7 @@ std::vector<std::string> AcceptorHandshake::Welcome(const TaskIdentity& mine, in
         StrCat("[handshake] ", NameOf(peer_), " has dialed ", dialed_address_, " and has reached ", NameOf(mine),
                ", which listens on port ", listening_port,
                ": another process passes the connection on; if this is a tunnel of yours, let it listen on port ",
-               listening_port, ", or give its address to the cluster spec and the local one to --bind"));
+               listening_port, ", or give its address to the cluster spec, and name the local one ", kHowToBind));
   }
   WireWriter out;
   out.Varint(static_cast<uint64_t>(HandshakeMessage::kWelcome));

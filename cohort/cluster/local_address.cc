@@ -122,13 +122,14 @@ std::vector<SocketAddress> CheckListenAddress(const HostPort& address, bool allo
   const Addresses list = Resolve(address, &why);
   if (list == nullptr) {
     throw InvalidArgumentError(StrCat("[transport] cannot listen on ", address.host, ":", address.port, ": ", why,
-                                      "; name a local address with --bind"));
+                                      "; name a local address ", kHowToBind));
   }
   const int error = TryBind(*list);
   if (error == EADDRNOTAVAIL) {
     throw InvalidArgumentError(StrCat("[transport] ", address.host,
                                       " is no address of this machine; if the cluster's "
-                                      "address reaches it by other means, name the local one with --bind"));
+                                      "address reaches it by other means, name the local one ",
+                                      kHowToBind));
   }
   if (error != 0) {
     throw UnavailableError(

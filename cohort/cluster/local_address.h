@@ -33,10 +33,14 @@ class SocketAddress {
   socklen_t size_;
 };
 
+// Ends a sentence "name the local address ...": every program has the variable, and some have the flag.
+inline constexpr char kHowToBind[] = "in COHORT_BIND, with ServerOptions::bind or, if the program has it, with --bind";
+
 // `allow_insecure`: whether connections to other hosts are allowed, by the user or because TLS protects them.
 // Returns the addresses of the host, at least one. Throws InvalidArgumentError if the host does not resolve or is not
-// an address of this machine (the message mentions --bind), and PermissionDeniedError if the address is not a loopback
-// address and neither `allow_insecure` nor the environment allows it. Throws what EnvironmentAllowsInsecure throws.
+// an address of this machine (the message says how to name another one), and PermissionDeniedError if the address is
+// not a loopback address and neither `allow_insecure` nor the environment allows it. Throws what
+// EnvironmentAllowsInsecure throws.
 std::vector<SocketAddress> CheckListenAddress(const HostPort& address, bool allow_insecure);
 
 // Returns the addresses of the host, at least one. Throws UnavailableError if the host does not resolve (it may resolve

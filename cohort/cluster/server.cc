@@ -141,7 +141,9 @@ void Server::Start() {
   }
 
   const std::string& own = cluster_.task_address(job_, task_);
-  const int port = node->Listen(options_.bind.empty() ? own : options_.bind);
+  std::string bind = options_.bind;
+  if (const char* variable = std::getenv("COHORT_BIND"); bind.empty() && variable != nullptr) bind = variable;
+  const int port = node->Listen(bind.empty() ? own : bind);
   const HostPort spec = ParseAddress(own);
   const std::string host = spec.host.find(':') == std::string::npos ? spec.host : StrCat("[", spec.host, "]");
   const std::string address = StrCat(host, ":", spec.port != 0 ? spec.port : port);

@@ -27,7 +27,7 @@ struct COHORT_EXPORT ServerOptions {
   // in a process. Other fields are ignored.
   SessionConfig config;
   bool start = true;  // true: the constructor calls Start
-  std::string bind;   // "host:port" to listen on; "" = the address in the cluster spec
+  std::string bind;   // "host:port" to listen on; "": COHORT_BIND, or else the address in the cluster spec
   // The files of TLS. If none is set: those of the environment (cohort/core/tls_options.h). If that names none either:
   // no TLS. All tasks of a job, and its clients, have TLS, or none of them.
   TlsOptions tls;

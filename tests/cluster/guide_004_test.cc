@@ -152,6 +152,17 @@ TEST_F(Guide004Test, TwoMachines) {
   }
 }
 
+// The README's way to try the two programs: no variable is needed.
+TEST_F(Guide004Test, BothProgramsOnOneMachine) {
+  const std::string flags = std::string(" --worker_hosts=127.0.0.1:12345,127.0.0.1:23456") + kShort;
+  auto& first = TypeCommand(kHost2, kTypedWorker01, flags);
+  auto& second = TypeCommand(kHost2, kTypedWorker02, flags);
+  for (LaunchedProgram* program : {&first, &second}) {
+    ASSERT_EQ(program->Wait(), 0) << Output();
+    ExpectTheGuidesTraining(program->out());
+  }
+}
+
 TEST_F(Guide004Test, WithoutTheVariableTheErrorSaysWhatToDoOnWhichHost) {
   auto& program = TypeCommand(kHost3, kTypedWorker02, kShort);
   EXPECT_EQ(program.Wait(), 1);

@@ -81,6 +81,14 @@ INSTANTIATE_TEST_SUITE_P(All, ServerDevicesTest,
                          ::testing::Combine(::testing::ValuesIn(TransportProtocols()), testing::AllDeviceKinds()),
                          [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
 
+// 192.0.2.0/24 is for documents: no machine has it.
+TEST(ServerAddressTest, TheEnvironmentNamesTheLocalAddress) {
+  setenv("COHORT_BIND", "127.0.0.1:0", 1);
+  const Server server({{"worker", {"192.0.2.7:2222"}}}, "worker", 0);
+  unsetenv("COHORT_BIND");
+  EXPECT_EQ(server.Target(), "grpc://192.0.2.7:2222");
+}
+
 TEST_P(ServerDevicesTest, AStepCrossesTasks) {
   LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
   Model model(0, device());

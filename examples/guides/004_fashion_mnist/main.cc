@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <regex>
 #include <string>
 
 #include "cohort/cohort.h"
@@ -27,6 +28,7 @@ constexpr int kReplicas = 2;  // the guide's machine has two GPUs
 
 struct Flags {
   std::string program = "baseline";
+  std::string worker_hosts = "172.17.0.2:12345,172.17.0.3:23456";
   std::string data_dir;
   int epochs = 10;
   int64_t batch_size = 256;  // of one device; the two machines share a batch of this size
@@ -71,7 +73,8 @@ distribute::StrategyPtr MakeStrategy(const Flags& flags) {
   if (IsMirrored(flags)) return distribute::Mirrored();
   if (!HasTwoMachines(flags)) return distribute::OneDevice(examples::OneTrainingDevice());
   const std::string index = flags.program == "two_machine_worker01" ? "0" : "1";
-  const std::string cluster = R"({"worker": ["172.17.0.2:12345", "172.17.0.3:23456"]})";
+  const std::string hosts = std::regex_replace(flags.worker_hosts, std::regex(","), R"(", ")");
+  const std::string cluster = R"({"worker": [")" + hosts + R"("]})";
   const std::string config = R"({"cluster": )" + cluster + R"(, "task": {"type": "worker", "index": )" + index + "}}";
   setenv("TF_CONFIG", config.c_str(), 1);
   return distribute::MultiWorkerMirrored({.server = {.config = {.intra_op_parallelism_threads = flags.threads}}});
@@ -138,6 +141,7 @@ int main(int argc, char** argv) {
   Flags flags;
   line.Add("--program", &flags.program, "Which of the guide's programs this is, without .py",
            examples::OneOf({"baseline", "single_machine_multi_gpu", "two_machine_worker01", "two_machine_worker02"}));
+  line.Add("--worker_hosts", &flags.worker_hosts, "host:port of the two machines, with a comma between them");
   line.Add("--data_dir", &flags.data_dir, examples::kDataDirHelp);
   line.Add("--epochs", &flags.epochs, "Epochs of training", examples::AtLeast(1));
   line.Add("--batch_size", &flags.batch_size,
