@@ -226,12 +226,14 @@ std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, con
   const Clock::time_point start = Clock::now();  // NOLINT(clang-analyzer-deadcode.DeadStores): it follows no catch
   int said = 0;
   std::chrono::milliseconds pause = kFirstRetry;
+  std::function<bool()> given_up;
+  if (limits.interrupted) given_up = [&limits] { return !limits.interrupted().ok(); };
   std::string reason;  // of the last attempt that was long enough to learn a reason
   for (;;) {
     Clock::time_point deadline = limits.deadline;
     const Clock::time_point attempt = Clock::now();
     try {
-      std::shared_ptr<Connection> connection = transport_->Dial(address, task, deadline);
+      std::shared_ptr<Connection> connection = transport_->Dial(address, task, {deadline, given_up});
       Add(connection);
       return connection;
     } catch (const UnavailableError& e) {

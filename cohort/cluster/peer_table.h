@@ -26,9 +26,9 @@ struct DialLimits {
   // If this is earlier than `deadline`: the deadline for a peer whose address refuses connections.
   std::chrono::steady_clock::time_point if_refused = std::chrono::steady_clock::time_point::max();
   // Lets the caller end the attempts: if `interrupted` returns an error, Reach or ReachAddress throws that error, and
-  // adds the name of the task to its message. The table calls it before each pause between two attempts. If
-  // PeerTable::Wake is called in a pause, the table calls it then, too. It is called under the table's lock, so it must
-  // not call the table. May be null.
+  // adds the name of the task to its message. The table calls it before each pause between two attempts, and in an
+  // attempt that takes long. If PeerTable::Wake is called in a pause, the table calls it then, too. It may be called
+  // under the table's lock, so it must not call the table. May be null.
   std::function<Status()> interrupted = nullptr;
 };
 

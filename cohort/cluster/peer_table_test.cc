@@ -34,10 +34,7 @@ class DialedTransport final : public Transport {
   explicit DialedTransport(std::function<std::shared_ptr<Connection>()> dial) : dial_(std::move(dial)) {}
   int Listen(const std::string&) override { return 1; }
   void SetIdentity(const TaskIdentity&) override {}
-  std::shared_ptr<Connection> Dial(const std::string&, const std::string&,
-                                   std::chrono::steady_clock::time_point) override {
-    return dial_();
-  }
+  std::shared_ptr<Connection> Dial(const std::string&, const std::string&, const DialEnd&) override { return dial_(); }
 
  private:
   void End(const std::string&) override {}

@@ -139,6 +139,18 @@ class TransportHandler {
   virtual void OnClosed(const std::shared_ptr<Connection>& connection, const Status& why) = 0;
 };
 
+// When an attempt to connect ends without a connection.
+struct DialEnd {
+  DialEnd(std::chrono::steady_clock::time_point time) : deadline(time) {}  // NOLINT(google-explicit-constructor)
+  DialEnd(std::chrono::steady_clock::time_point time, std::function<bool()> gave_up)
+      : deadline(time), given_up(std::move(gave_up)) {}
+  std::chrono::steady_clock::time_point deadline;
+  // If it returns true, the attempt ends as at the deadline. Asked about five times a second. May be null.
+  std::function<bool()> given_up;
+};
+// How long an attempt waits before it asks again whether it is given up.
+inline constexpr std::chrono::milliseconds kAskIfGivenUp{200};
+
 // The connections of one process. A PeerTable owns it. Thread-safe. Shutdown ends it; the destructor calls Shutdown.
 class Transport {
  public:
@@ -152,7 +164,7 @@ class Transport {
   // gRPC: throws FailedPreconditionError if the certificate of TLS is not for identity.task.
   virtual void SetIdentity(const TaskIdentity& identity) = 0;
   // Connects to `address` and makes the handshake. `expected_task` is the task that must answer; "" means any task.
-  // Waits until `deadline`, but not longer than the handshake timeout. Messages may reach the handler before Dial
+  // Waits until `end`, but not longer than the handshake timeout. Messages may reach the handler before Dial
   // returns. Throws
   // - InvalidArgumentError if ParseAddress rejects the address;
   // - UnavailableError if no process listens there (the caller decides whether to try again), if the host does not
@@ -164,7 +176,7 @@ class Transport {
   //   SetIdentity was not called;
   // - DeadlineExceededError if a process listens there and has not answered in time.
   virtual std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
-                                           std::chrono::steady_clock::time_point deadline) = 0;
+                                           const DialEnd& end) = 0;
   // Sends the messages that are queued, closes all connections, stops listening, and joins all threads. (gRPC: sending
   // takes at most one second, or at most silence_limit if large messages are queued; the rest is dropped.) Calls
   // OnClosed for every open connection before it returns, and calls no function of the handler afterwards. `remark` is

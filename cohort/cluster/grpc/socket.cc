@@ -185,12 +185,13 @@ std::optional<Descriptor> SocketDialer::Dial(DialerHandshake& handshake) {
 SocketDialer::Outcome SocketDialer::Wait(int fd, short events) {
   for (;;) {
     pollfd waits[] = {{fd, events, 0}, {end_.fd(), POLLIN, 0}};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
-    const int ready = poll(waits, 2, static_cast<int>(std::clamp<int64_t>(left, 0, INT32_MAX)));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit_.deadline - Clock::now()).count();
+    const int64_t longest = limit_.given_up ? kAskIfGivenUp.count() : INT32_MAX;
+    const int ready = poll(waits, 2, static_cast<int>(std::clamp<int64_t>(left, 0, longest)));
     if (ready < 0 && errno != EINTR) Fail(std::strerror(errno));
     if (ready > 0 && waits[1].revents != 0) throw UnavailableError("[transport] the transport is shut down");
     if (ready > 0) return Outcome::kDone;
-    if (Clock::now() >= deadline_) return Outcome::kLate;
+    if (Clock::now() >= limit_.deadline || (limit_.given_up && limit_.given_up())) return Outcome::kLate;
   }
 }
 

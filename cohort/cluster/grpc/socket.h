@@ -71,11 +71,11 @@ size_t MessageLength(std::string_view bytes);
 class SocketDialer {
  public:
   using Clock = std::chrono::steady_clock;
-  // `whom` names the peer in errors. All waits end at `deadline`, and if `end` is notified.
-  SocketDialer(std::vector<SocketAddress> addresses, std::string whom, Clock::time_point deadline, const WakeUp& end)
-      : addresses_(std::move(addresses)), whom_(std::move(whom)), deadline_(deadline), end_(end) {}
+  // `whom` names the peer in errors. All waits end at `limit`, and if `end` is notified.
+  SocketDialer(std::vector<SocketAddress> addresses, std::string whom, DialEnd limit, const WakeUp& end)
+      : addresses_(std::move(addresses)), whom_(std::move(whom)), limit_(std::move(limit)), end_(end) {}
 
-  // Returns a connected socket on which `handshake` is done, or nullopt if the deadline has passed. Throws
+  // Returns a connected socket on which `handshake` is done, or nullopt if the limit has passed. Throws
   // UnavailableError if no process listens there, if the process there does not speak this protocol or closes the
   // connection, or if `end` was notified. Throws the errors of DialerHandshake.
   std::optional<Descriptor> Dial(DialerHandshake& handshake);
@@ -92,7 +92,7 @@ class SocketDialer {
 
   const std::vector<SocketAddress> addresses_;
   const std::string whom_;
-  const Clock::time_point deadline_;
+  const DialEnd limit_;
   const WakeUp& end_;
 };
 

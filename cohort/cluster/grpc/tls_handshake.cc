@@ -1,5 +1,6 @@
 #include "cohort/cluster/grpc/tls_handshake.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/cluster/grpc/frame.h"
@@ -70,11 +71,14 @@ void TlsDialing::Fail(const Status& why) {
   over_.NotifyAll();
 }
 
-bool TlsDialing::Wait(Clock::time_point deadline) {
+bool TlsDialing::Wait(const DialEnd& limit) {
   MutexLock lock(mu_);
   while (!attached_ && failure_.ok()) {
-    if (over_.WaitUntil(mu_, deadline)) continue;
+    const Clock::time_point next =
+        limit.given_up ? std::min(limit.deadline, Clock::now() + kAskIfGivenUp) : limit.deadline;
+    if (over_.WaitUntil(mu_, next)) continue;
     if (attached_ || !failure_.ok()) break;
+    if (Clock::now() < limit.deadline && !(limit.given_up && limit.given_up())) continue;
     abandoned_ = true;
     return false;
   }

@@ -42,10 +42,10 @@ class TlsDialing final : public StreamUser {
   bool NextFrame(grpc::ByteBuffer* frame) override { return frames_.Pop(frame); }
   void OnEnded(const std::string& why) override COHORT_EXCLUDES(mu_);
 
-  // Waits until the stream belongs to a connection. Returns false if `deadline` passes first; `attach` is not called
+  // Waits until the stream belongs to a connection. Returns false if `limit` passes first; `attach` is not called
   // afterwards. Throws the errors of DialerHandshake and of `attach`; UnavailableError if no process listens there;
   // and the other errors of DialedCertificate::Explain.
-  bool Wait(Clock::time_point deadline) COHORT_EXCLUDES(mu_);
+  bool Wait(const DialEnd& limit) COHORT_EXCLUDES(mu_);
 
  private:
   void Fail(const Status& why) COHORT_EXCLUDES(mu_);

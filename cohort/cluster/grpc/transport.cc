@@ -87,7 +87,7 @@ class GrpcTransport final : public Transport, private ConnectionHost {
   int Listen(const std::string& address) override;
   void SetIdentity(const TaskIdentity& identity) override;
   std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
-                                   Clock::time_point deadline) override;
+                                   const DialEnd& end) override;
 
  private:
   void End(const std::string& why) override;
@@ -109,7 +109,7 @@ class GrpcTransport final : public Transport, private ConnectionHost {
     std::string address;
     std::string task;  // that is expected; "" means any
     std::string whom;  // for errors
-    Clock::time_point deadline;
+    DialEnd end;
   };
   // Makes a connection with TLS. Returns null at the deadline.
   std::shared_ptr<GrpcConnection> DialTls(const TlsPeer& peer, const TaskIdentity& mine) COHORT_EXCLUDES(mu_);
@@ -186,7 +186,7 @@ void GrpcTransport::Forget(GrpcConnection& connection, bool accepted) {
 }
 
 std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, const std::string& expected_task,
-                                                Clock::time_point deadline) {
+                                                const DialEnd& end) {
   std::vector<SocketAddress> addresses =
       CheckDialAddress(ParseAddress(address), options_.allow_insecure || tls_ != nullptr);
   TaskIdentity mine;
@@ -197,7 +197,7 @@ std::shared_ptr<Connection> GrpcTransport::Dial(const std::string& address, cons
     mine = *identity_;
   }
   const auto start = Clock::now();
-  const auto limit = std::min(deadline, start + options_.handshake_timeout);
+  const DialEnd limit(std::min(end.deadline, start + options_.handshake_timeout), end.given_up);
   const std::string whom = expected_task.empty() ? address : StrCat(expected_task, " (", address, ")");
   if (tls_ != nullptr) {
     const auto connection = DialTls({address, expected_task, whom, limit}, mine);
@@ -271,7 +271,7 @@ std::shared_ptr<GrpcConnection> GrpcTransport::DialTls(const TlsPeer& peer, cons
     StartWatching();
   }
   DialBulk(connection, [&] {
-    const TlsPeer same{peer.address, connection->peer().task, peer.whom, peer.deadline};
+    const TlsPeer same{peer.address, connection->peer().task, peer.whom, peer.end};
     return DialTlsStream(kBulkMethod, same, DialerHandshake(secret, connection->peer()),
                          [&](ByteStream& stream, const DialerHandshake&) {
                            const auto bulk = stream.shared_from_this();
@@ -295,7 +295,7 @@ bool GrpcTransport::DialTlsStream(const char* method, const TlsPeer& peer, const
     CheckNotEnding();
     stream->Start(method, loop_.queue());
   }
-  if (dialing->Wait(peer.deadline)) return true;
+  if (dialing->Wait(peer.end)) return true;
   stream->Cancel();
   return false;
 }

@@ -160,6 +160,16 @@ TEST_F(GrpcTransportTest, DialHasADeadline) {
   EXPECT_THAT(ErrorOf([&] { MakeWorker(hasty)->Dial(listener.address(), "", Soon()); }), HasSubstr("DeadlineExceeded"));
 }
 
+TEST_F(GrpcTransportTest, ADialCanBeGivenUp) {
+  const SilentListener listener;
+  const auto worker = MakeWorker();
+  const auto start = std::chrono::steady_clock::now();
+  const DialEnd end(start + std::chrono::minutes(10),
+                    [&] { return std::chrono::steady_clock::now() > start + std::chrono::milliseconds(100); });
+  EXPECT_THAT(ErrorOf([&] { worker->Dial(listener.address(), kPs, end); }), HasSubstr("DeadlineExceeded"));
+  EXPECT_LT(std::chrono::steady_clock::now(), start + std::chrono::seconds(5));  // the handshake may take 10 s
+}
+
 TEST_F(GrpcTransportTest, ADialThatWaitsEndsWithTheTransport) {
   const SilentListener listener;
   const auto worker = MakeWorker();

@@ -308,7 +308,7 @@ class InProcessTransport final : public Transport {
   int Listen(const std::string& address) override { return Switchboard::Global().Listen(ParseAddress(address), site_); }
   void SetIdentity(const TaskIdentity& identity) override { Switchboard::Global().SetIdentity(*site_, identity); }
   std::shared_ptr<Connection> Dial(const std::string& address, const std::string& expected_task,
-                                   Clock::time_point deadline) override;
+                                   const DialEnd& end) override;
 
  private:
   void End(const std::string& why) override {
@@ -320,10 +320,10 @@ class InProcessTransport final : public Transport {
 };
 
 std::shared_ptr<Connection> InProcessTransport::Dial(const std::string& address, const std::string& expected_task,
-                                                     Clock::time_point deadline) {
+                                                     const DialEnd& end) {
   const auto start = Clock::now();
   const HostPort where = ParseAddress(address);
-  const auto limit = std::min(deadline, start + site_->options.handshake_timeout);
+  const auto limit = std::min(end.deadline, start + site_->options.handshake_timeout);
   const auto mine = Switchboard::Global().IdentityOf(*site_);
   const auto there = Switchboard::Global().Call(where, *site_, limit);
   if (!mine) throw FailedPreconditionError("[transport] SetIdentity comes before Dial");
