@@ -28,6 +28,24 @@ double SecondsBetween(Clock::time_point start, Clock::time_point end) {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(end - start).count()) / 1000.0;
 }
 
+std::string PlaceIn(const ClusterSpec& cluster, const std::string& job, int index) {
+  return cluster.has_task(job, index) ? StrCat("is at ", cluster.task_address(job, index)) : "is missing";
+}
+
+// Returns the first task that the two do not have at the same address, as "/job:worker/task:1 is at h:2 here and is
+// missing there". Returns "" if they are equal.
+std::string DifferenceOf(const ClusterSpec& here, const ClusterSpec& there) {
+  std::set<std::pair<std::string, int>> tasks;
+  for (const ClusterSpec* cluster : {&here, &there}) {
+    for (auto& task : cluster->tasks()) tasks.insert(std::move(task));
+  }
+  for (const auto& [job, index] : tasks) {
+    const std::string one = PlaceIn(here, job, index), other = PlaceIn(there, job, index);
+    if (one != other) return StrCat("/job:", job, "/task:", index, " ", one, " here and ", other, " there");
+  }
+  return "";
+}
+
 }  // namespace
 
 DeviceName FullTaskName(const std::string& job, int index) {
@@ -221,6 +239,18 @@ std::shared_ptr<Connection> PeerTable::TryReach(const DeviceName& task, Clock::t
   return nullptr;
 }
 
+void PeerTable::CompareClusters(const TaskIdentity& peer) {
+  if (cluster_.empty() || peer.cluster.empty() || peer.cluster == identity_.cluster) return;
+  const std::string difference = DifferenceOf(cluster_, ParseTFConfig(peer.cluster).cluster);
+  if (difference.empty()) return;
+  {
+    MutexLock lock(mu_);
+    if (!compared_.insert(peer.task).second) return;
+  }
+  LogWarning("cluster", identity_.task, " was started with another cluster than ", peer.task, " (", peer.address,
+             "): ", difference, ". Give all tasks the same hosts");
+}
+
 std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, const std::string& task,
                                                  const DialLimits& limits) {
   const Clock::time_point start = Clock::now();  // NOLINT(clang-analyzer-deadcode.DeadStores): it follows no catch
@@ -234,6 +264,7 @@ std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, con
     const Clock::time_point attempt = Clock::now();
     try {
       std::shared_ptr<Connection> connection = transport_->Dial(address, task, {deadline, given_up});
+      CompareClusters(connection->peer());
       Add(connection);
       return connection;
     } catch (const UnavailableError& e) {

@@ -135,6 +135,8 @@ class PeerTable {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Logs a warning, once for each task, if the peer was started with another cluster than this process.
+  void CompareClusters(const TaskIdentity& peer) COHORT_EXCLUDES(mu_);
   // Throws NotFoundError if the cluster has no such task.
   const std::string& AddressOf(const DeviceName& task) const;
   std::shared_ptr<Connection> FindLocked(const std::string& task) COHORT_REQUIRES(mu_);
@@ -157,7 +159,8 @@ class PeerTable {
   std::map<std::string, Clock::time_point> gone_since_ COHORT_GUARDED_BY(mu_);                  // by task
   // Connections for which Remove was called before Add: their transport saw the end before Dial had returned.
   std::set<std::weak_ptr<Connection>, std::owner_less<>> closed_early_ COHORT_GUARDED_BY(mu_);
-  Traffic closed_traffic_ COHORT_GUARDED_BY(mu_);  // over connections that were removed
+  std::set<std::string> compared_ COHORT_GUARDED_BY(mu_);  // tasks whose cluster was found to differ
+  Traffic closed_traffic_ COHORT_GUARDED_BY(mu_);          // over connections that were removed
   bool stopped_ COHORT_GUARDED_BY(mu_) = false;
 };
 

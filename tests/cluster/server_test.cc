@@ -89,6 +89,25 @@ TEST(ServerAddressTest, TheEnvironmentNamesTheLocalAddress) {
   EXPECT_EQ(server.Target(), "grpc://192.0.2.7:2222");
 }
 
+TEST(ServerAddressTest, TasksWithOtherClustersAreNamed) {
+  const std::string ps = "127.0.0.1:" + std::to_string(PortReservation().port());
+  const auto cluster = [&](const char* second) {
+    return ClusterSpec({{"ps", {ps}}, {"worker", {"127.0.0.1:1", second}}});
+  };
+  const Server server(cluster("127.0.0.1:2"), "ps", 0);
+  ServerOptions any_port;
+  any_port.bind = "127.0.0.1:0";
+  const Server worker(cluster("127.0.0.1:3"), "worker", 0, any_port);
+  Graph g;
+  const DeviceScope scope(g, "/job:ps/task:0");
+  const Output one = ops::Const(g, 1.0f);
+  ::testing::internal::CaptureStderr();
+  Session session(g, worker.Target());
+  session.Run(one);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("/job:worker/task:1 is at 127.0.0.1:3 here and is at 127.0.0.1:2 there"));
+}
+
 TEST_P(ServerDevicesTest, AStepCrossesTasks) {
   LocalCluster cluster({{"ps", 2}, {"worker", 2}}, Options());
   Model model(0, device());
