@@ -101,12 +101,12 @@ class COHORT_EXPORT Supervisor {
   // it then starts threads, the services. They save a checkpoint at once and every save_model_interval; they skip a
   // checkpoint if the global step is still that of the last one. They write summaries and `global_step/sec` every
   // save_summaries_interval. Other workers wait until the chief has prepared the model. Throws what Session and Saver
-  // throw, such as DataLossError if the state file names checkpoints and none can be used. For the chief, throws also
-  // FailedPreconditionError if a variable has no value after the initialization or restore. For another worker, throws
-  // also
+  // throw, such as DataLossError if the state file names checkpoints and none can be used. Throws CancelledError if
+  // RequestStop is called, or a signal comes, during a wait for the chief or for a task that is not up; so do the
+  // steps of the session. For the chief, throws also FailedPreconditionError if a variable has no value after the
+  // initialization or restore. For another worker, throws also
   // - DeadlineExceededError, with the names of variables that have no value, if the wait takes longer than max_wait;
   // - UnavailableError if options.server has lost the chief for longer than its orphan_timeout;
-  // - CancelledError if RequestStop is called during the wait;
   // - InvalidArgumentError, with both values and both tasks, if its trained variables, or the numbers of a
   //   SyncReplicasOptimizer, are not those of the chief.
   // Only one session at a time leads a training on a cluster. The chief throws AlreadyExistsError, with both tasks, if
