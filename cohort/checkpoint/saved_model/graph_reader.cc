@@ -45,12 +45,11 @@ Node* OpOf(const Graph& graph, const std::string& name) {
 using Defaults = std::map<std::string, std::map<std::string, std::string>>;
 
 // Removes attributes that Cohort's ops lack, if they have the default that the writer's ops give them. A later version
-// of TensorFlow may have added them; it does the same when an older one reads its graphs. Also removes the names that
-// variables have in messages only. `defaults` has the attributes of each op, as bytes.
+// of TensorFlow may have added them; it does the same when an older one reads its graphs. `defaults` has the attributes of
+// each op, as bytes.
 void DropUnusedAttrs(const Defaults& defaults, proto::NodeDef& node) {
   const OpDef* ours = OpRegistry::Global().Find(node.op());
   if (ours == nullptr) return;
-  if (ours->FindAttr("debug_name") == nullptr) node.mutable_attr()->erase("debug_name");
   const auto attrs = defaults.find(node.op());
   if (attrs == defaults.end()) return;
   for (const auto& [name, value] : attrs->second) {
