@@ -185,30 +185,6 @@ void RegisterSparseCross(OpRegistry& registry) {
 
 }  // namespace
 
-static void RegisterSparseCross(OpRegistry& registry) {
-  using namespace ops;
-  registry.Register(OpDef("SparseCross")
-                        .Input("indices: N * int64")
-                        .Input("values: sparse_types")
-                        .Input("shapes: N * int64")
-                        .Input("dense_inputs: dense_types")
-                        .Output("output_indices: int64")
-                        .Output("output_values: out_type")
-                        .Output("output_shape: int64")
-                        .Attr("N: int >= 0")
-                        .Attr("hashed_output: bool")
-                        .Attr("num_buckets: int >= 0")
-                        .Attr("hash_key: int")
-                        .Attr("sparse_types: list(type) >= 0")
-                        .Attr("dense_types: list(type) >= 0")
-                        .Attr("out_type: {int64, string}")
-                        .Attr("internal_type: {int64, string}")
-                        .ShapeRule(CrossShape)
-                        .DataDependentShape()
-                        .NotDifferentiable(kNoGradient)
-                        .Doc("The hashes of all combinations of the inputs' values in each row."));
-}
-
 void RegisterLookupOps(OpRegistry& registry) {
   using namespace ops;
   registry.Register(OpDef("StringToHashBucketFast")

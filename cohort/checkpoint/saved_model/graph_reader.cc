@@ -45,8 +45,8 @@ Node* OpOf(const Graph& graph, const std::string& name) {
 using Defaults = std::map<std::string, std::map<std::string, std::string>>;
 
 // Removes attributes that Cohort's ops lack, if they have the default that the writer's ops give them. A later version
-// of TensorFlow may have added them; it does the same when an older one reads its graphs. `defaults` has the attributes of
-// each op, as bytes.
+// of TensorFlow may have added them; it does the same when an older one reads its graphs. `defaults` has the attributes
+// of each op, as bytes.
 void DropUnusedAttrs(const Defaults& defaults, proto::NodeDef& node) {
   const OpDef* ours = OpRegistry::Global().Find(node.op());
   if (ours == nullptr) return;

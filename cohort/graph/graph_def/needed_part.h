@@ -28,16 +28,16 @@ class InlinedValues {
   std::map<std::string, std::string> values_;
 };
 
-// Makes variables with handles of those that are references (reference_variables_internal.h). Then removes from `def` the
-// nodes on which none of `ends` depends, and the functions that none of the other nodes needs.
-// `ends` are names of nodes ("node") or of values ("node:1"). Then puts the nodes of functions into the place of the
-// nodes that call them (PartitionedCall and StatefulPartitionedCall), in the graph and in the functions that branches
-// and loops name. A node that stood for a call becomes a NoOp, which runs after all effects of the function. The new
-// nodes are called "call/node"; they have no device, and none of the attributes whose names begin with '_'. The order
-// of effects stays: nodes with an effect run after the control inputs of the call, and readers of a result run after
-// the function's effects. Control inputs that order no effect are removed, and so are Identity nodes that only pass a
-// value on, so that kernels can be fused across the borders of functions. The functions get shapes and dtypes of
-// handles from where TensorFlow 2 writes them. Throws InvalidArgumentError, which names the function, if
+// Makes variables with handles of those that are references (reference_variables_internal.h). Then removes from `def`
+// the nodes on which none of `ends` depends, and the functions that none of the other nodes needs. `ends` are names of
+// nodes ("node") or of values ("node:1"). Then puts the nodes of functions into the place of the nodes that call them
+// (PartitionedCall and StatefulPartitionedCall), in the graph and in the functions that branches and loops name. A node
+// that stood for a call becomes a NoOp, which runs after all effects of the function. The new nodes are called
+// "call/node"; they have no device, and none of the attributes whose names begin with '_'. The order of effects stays:
+// nodes with an effect run after the control inputs of the call, and readers of a result run after the function's
+// effects. Control inputs that order no effect are removed, and so are Identity nodes that only pass a value on, so
+// that kernels can be fused across the borders of functions. The functions get shapes and dtypes of handles from where
+// TensorFlow 2 writes them. Throws InvalidArgumentError, which names the function, if
 // - functions call each other, or name each other in branches and loops, in a circle or more than 100 deep;
 // - the library has two functions of a name, or the graph or a function two nodes of a name;
 // - a call has another number of inputs than the function has arguments;
