@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/crc32c.h"
@@ -55,15 +56,21 @@ std::string PrefixOfFile(const std::string& path) {
   return data == std::string::npos || path.find('/', data) != std::string::npos ? "" : path.substr(0, data);
 }
 
-// TensorFlow's V1 format has one file with the name of the prefix. If several tasks have written it, the prefix has
-// question marks in place of a file's number: "model.ckpt-5-?????-of-00002".
+// TensorFlow's V1 format has one file with the name of the prefix: a table, whose last bytes are a fixed number. If
+// several tasks have written it, the prefix has question marks in place of a file's number:
+// "model.ckpt-5-?????-of-00002".
 bool IsInFormatV1(const std::string& prefix) {
   std::string first = prefix;
   if (const size_t number = prefix.rfind("-?????-of-"); number != std::string::npos) {
     first.replace(number + 1, 5, "00000");
   }
-  std::error_code error;
-  return std::filesystem::is_regular_file(first, error);
+  constexpr std::string_view kEndOfTable = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+  std::ifstream file(first, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::streamoff>(file.tellg());
+  std::string end(kEndOfTable.size(), '\0');
+  if (!file || size < static_cast<std::streamoff>(end.size())) return false;
+  file.seekg(size - static_cast<std::streamoff>(end.size()));
+  return file.read(end.data(), static_cast<std::streamsize>(end.size())) && end == kEndOfTable;
 }
 
 // Returns what the user may have meant by a prefix that has no index, as a part of an error, or "".

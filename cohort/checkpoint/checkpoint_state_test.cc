@@ -122,7 +122,7 @@ TEST(CheckpointStateTest, WhatTheStateFileNamesMustNotBeIgnored) {
   fs::remove(all[1] + ".data-00000-of-00001");
   EXPECT_EQ(newest(), all[0]) << "an older one is there";
   fs::remove(all[0] + ".index");
-  Put(all[0], "the one file of format V1");
+  Put(all[0], "a table\x57\xfb\x80\x8b\x24\x75\x47\xdb");
   try {
     newest();
     FAIL() << "expected a DataLossError";

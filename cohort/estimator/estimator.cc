@@ -171,8 +171,10 @@ void Estimator::Build(ModelGraph& model, const InputFn& input_fn, ModeKeys mode,
   model.endless = input.dataset.Cardinality() == data::kInfiniteCardinality;
   std::vector<Output> features = data::MakeGraphIterator(model.graph, input.dataset).GetNext();
   std::vector<Output> labels;
-  if (mode != ModeKeys::kPredict && features.size() > 1) {
-    labels.push_back(features.back());
+  const size_t named = input.feature_names.size();
+  const bool has_labels = named == 0 ? mode != ModeKeys::kPredict && features.size() > 1 : features.size() == named + 1;
+  if (has_labels) {
+    if (mode != ModeKeys::kPredict) labels.push_back(features.back());
     features.pop_back();
   }
   LogInfo(kLog, "Calling model_fn.");

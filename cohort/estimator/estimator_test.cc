@@ -96,8 +96,16 @@ TEST_F(EstimatorTest, FeaturesHaveNames) {
                                                return Input(data(), {"a", "c"});
                                              }); }),
               AllOf(HasSubstr("'b'"), HasSubstr("[a, c]")));
-  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Predict([&] { return Input(data(), {"a"}); }); }),
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { model.Predict([&] {
+                                                      return Input(data(), {"a", "b", "c"});
+                                                    }); }),
               HasSubstr("2 features"));
+  const auto with_labels = [] {
+    const Tensor numbers = Tensor::Vector<float>({4, 5});
+    return Input(data::Dataset::FromTensorSlices({numbers, Tensor::Vector<float>({1, 1}), numbers}).Batch(2),
+                 {"a", "b"});
+  };
+  EXPECT_EQ(model.Predict(with_labels).at(1).at("sum").scalar<float>(), 4.0f);
 }
 
 TEST_F(EstimatorTest, StepsAddUpAndMaxStepsDoNot) {
@@ -163,7 +171,7 @@ TEST_F(EstimatorTest, AFolderOfAnotherModelIsRefusedByName) {
 TEST_F(EstimatorTest, ACheckpointInFormatV1IsNeitherIgnoredNorForgotten) {
   const std::string state = "model_checkpoint_path: \"model.ckpt-8\"\n";
   WriteFileAtomically(folder_ / "checkpoint", state);
-  WriteFileAtomically(folder_ / "model.ckpt-8", "the one file of format V1");
+  WriteFileAtomically(folder_ / "model.ckpt-8", "a table\x57\xfb\x80\x8b\x24\x75\x47\xdb");
   Estimator model = Make();
   const auto error_of = [](const std::function<void()>& call) { return MessageOf<DataLossError>(call); };
   EXPECT_THAT(error_of([&] { model.Train(testing::TrainingData, {.max_steps = 4}); }), HasSubstr("V1 format"));

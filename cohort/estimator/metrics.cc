@@ -74,14 +74,16 @@ struct Confusion {
   Node* update = nullptr;
 };
 
+Output IsNotZero(const Output& x) { return x.dtype() == DType::kBool ? x : ops::NotEqual(x, ops::ScalarLike(x, 0)); }
+
 Confusion ConfusionOf(const Pair& x, const ops::Operand& given, const std::vector<float>& thresholds) {
   Graph& graph = x.predictions.graph();
   Output predictions = x.predictions, weights = FullWeights(weights::AsFloat(predictions), given);
-  Output positive = ops::NotEqual(x.labels, ops::ScalarLike(x.labels, 0)), above;
+  Output positive = IsNotZero(x.labels), above;
   Shape shape;
   std::vector<int64_t> axes;  // empty: all
   if (thresholds.empty()) {
-    above = ops::NotEqual(predictions, ops::ScalarLike(predictions, 0));
+    above = IsNotZero(predictions);
   } else {
     shape = Shape{static_cast<int64_t>(thresholds.size())};
     axes = {1};

@@ -145,7 +145,8 @@ class COHORT_EXPORT AdamOptimizer final : public Optimizer {
 
 // Adam, but a step changes only the rows of a sparse gradient, and their moments: the moments of other rows do not
 // decay. So a step with a large embedding costs what its rows cost, and rows that are rare are changed by other amounts
-// than with Adam. Slots and powers are Adam's (TensorFlow Addons' LazyAdam).
+// than with Adam (TensorFlow Addons' LazyAdam). Slots and powers are Adam's, but for the name: with the name "Adam" a
+// training goes on from a checkpoint of AdamOptimizer.
 class COHORT_EXPORT LazyAdamOptimizer final : public Optimizer {
  public:
   explicit LazyAdamOptimizer(Hyperparameter learning_rate = 0.001, Hyperparameter beta1 = 0.9,

@@ -2,7 +2,8 @@
 //   text_classifier                                      trains on generated sentences
 //   text_classifier --data_dir=aclImdb/train --model=reviews.keras
 //   text_classifier --data_dir=aclImdb/train --model=reviews.keras --no_train --predict="I loved it|What a bore"
-// In --data_dir the texts of each class are .txt files in a folder of their own.
+// In --data_dir the texts of each class are .txt files in a folder of their own. So remove other folders before: that
+// of IMDB's reviews has a folder "unsup", which is no class.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -99,6 +100,10 @@ void Predict(const Flags& flags, const std::vector<std::string>& class_names) {
   keras::Model model = keras::LoadModel(flags.model);
   const Tensor chances = model.Predict(Tensor::Vector(sentences));
   const int64_t classes = chances.shape().dim(1);
+  if (classes != static_cast<int64_t>(class_names.size())) {
+    throw InvalidArgumentError("[text_classifier] expected a model of the " + std::to_string(class_names.size()) +
+                               " classes of the texts; " + flags.model + " has " + std::to_string(classes));
+  }
   for (size_t i = 0; i < sentences.size(); ++i) {
     const float* row = chances.data<float>() + static_cast<int64_t>(i) * classes;
     const float* best = std::max_element(row, row + classes);

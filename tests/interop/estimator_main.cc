@@ -21,12 +21,15 @@ Json ListOf(const Tensor& value) {
           {"values", value.ToVector<float>()}};
 }
 
-// A request has tensors as {"shape": [...], "values": [...], "integers": true}.
+// A request has tensors as {"shape": [...], "values": [...], "integers": true}, or with "truths".
 Tensor TensorOf(const Json& json) {
   const Shape shape(json.at("shape").get<std::vector<int64_t>>());
   const Json& values = json.at("values");
   if (json.value("integers", false)) return Tensor::FromValues(values.get<std::vector<int64_t>>(), shape);
-  return Tensor::FromValues(values.get<std::vector<float>>(), shape);
+  if (!json.value("truths", false)) return Tensor::FromValues(values.get<std::vector<float>>(), shape);
+  Tensor truths(DType::kBool, shape);
+  for (size_t i = 0; i < values.size(); ++i) truths.data<bool>()[i] = values[i].get<bool>();
+  return truths;
 }
 
 ops::Operand WeightsOf(Graph& graph, const Json& request) {

@@ -18,7 +18,8 @@ REDUCTIONS = ["none", "weighted_sum", "weighted_mean", "weighted_sum_over_batch_
 def tensor(array):
     array = np.asarray(array)
     integers = bool(np.issubdtype(array.dtype, np.integer))
-    return {"shape": list(array.shape), "values": array.ravel().tolist(), "integers": integers}
+    values = {"shape": list(array.shape), "values": array.ravel().tolist(), "integers": integers}
+    return {**values, "truths": True} if array.dtype == bool else values
 
 
 def array(answer):
@@ -93,6 +94,8 @@ METRICS = [
     ("root_mean_squared_error", {}),
     ("precision", {}),
     ("recall", {}),
+    ("precision", {"dtype": "bool"}),
+    ("recall", {"dtype": "bool"}),
     ("precision_at_thresholds", {"thresholds": THRESHOLDS}),
     ("recall_at_thresholds", {"thresholds": THRESHOLDS}),
     ("auc", {}),
@@ -103,14 +106,14 @@ METRICS = [
 ]
 
 
-def batches_of(name, weighted):
+def batches_of(name, weighted, dtype="float32"):
     rng = np.random.default_rng(5)
     for _ in range(3):
         labels = rng.integers(0, 2, (40, 1)).astype(np.float32)
         predictions = np.clip(0.3 * labels + rng.uniform(0, 0.7, (40, 1)), 0, 1).astype(np.float32)
         if name in ("accuracy", "precision", "recall"):
             predictions = predictions.round()
-        batch = {"labels": labels, "predictions": predictions}
+        batch = {"labels": labels.astype(dtype), "predictions": predictions.astype(dtype)}
         if weighted:
             batch["weights"] = rng.integers(0, 3, (40, 1)).astype(np.float32)
         yield batch
@@ -119,11 +122,12 @@ def batches_of(name, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("name", "options"), METRICS, ids=lambda value: str(value).replace(" ", ""))
 def test_metric(name, options, weighted):
-    batches = list(batches_of(name, weighted))
+    options = dict(options)
+    batches = list(batches_of(name, weighted, options.pop("dtype", "float32")))
     parts = [{key: tensor(value) for key, value in batch.items()} for batch in batches]
     ours = [array(value) for value in ask({"kind": "metric", "metric": name, "batches": parts, **options})]
     with tf.Graph().as_default(), v1.Session() as session:
-        fed = {key: v1.placeholder(tf.float32, [40, 1]) for key in batches[0]}
+        fed = {key: v1.placeholder(value.dtype, [40, 1]) for key, value in batches[0].items()}
         inputs = (fed["predictions"],) if name == "mean" else (fed["labels"], fed["predictions"])
         value, update = getattr(v1.metrics, name)(*inputs, weights=fed.get("weights"), **options)
         session.run(v1.local_variables_initializer())

@@ -231,6 +231,47 @@ def test_an_op_that_we_lack_is_named(tmp_path):
         predict(tmp_path, [])
 
 
+def test_effects_in_nested_branches_keep_their_order(tmp_path):
+    made = tf.Module()
+    made.count = tf.Variable(0.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32, "x")])
+    def step(x):
+        made.count.assign_add(10.0)
+        if x > 0:
+            made.count.assign_add(1.0)
+            y = made.count.read_value()
+        else:
+            if x < -1:
+                made.count.assign_add(100.0)
+            y = made.count.read_value()
+        return {"y": y, "count": made.count.read_value()}
+
+    made.step = step
+    tf.saved_model.save(made, str(tmp_path), signatures={"step": step})
+    values = [np.float32(value) for value in (-2, -2, 1, -0.5, -2)]
+    ours = predict(str(tmp_path), [("step", {"x": value}) for value in values])
+    theirs = tf.saved_model.load(str(tmp_path)).signatures["step"]
+    for answer, value in zip(ours, values, strict=True):
+        check(answer, theirs(x=tf.constant(value)))
+
+
+def test_checks_of_numbers_are_made(tmp_path):
+    made = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, "x")])
+    def f(x):
+        tf.debugging.assert_all_finite(x, "not all are finite")
+        return {"y": x + 1}
+
+    made.f = f
+    tf.saved_model.save(made, str(tmp_path), signatures={"f": f})
+    (answer,) = predict(str(tmp_path), [("f", {"x": np.array([1, 2], np.float32)})])
+    np.testing.assert_array_equal(answer["y"], [2, 3])
+    with pytest.raises(AssertionError, match="not all are finite"):
+        predict(str(tmp_path), [("f", {"x": np.array([1, np.inf], np.float32)})])
+
+
 def test_inspect_lists_signatures_as_saved_model_cli_does(module):
     listed = our_programs.output("cohort", "inspect", module)
     for line in (

@@ -90,6 +90,18 @@ TEST(ReferenceVariablesTest, WhereANodeComesFromIsNotKept) {
   EXPECT_THAT(session.Run(graph->FindOutput("square")).ToVector<float>(), ElementsAre(9));
 }
 
+TEST(ReferenceVariablesTest, AGraphThatIsImportedTwiceHasItsOwnVariables) {
+  RegisterAll();
+  proto::GraphDef def;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(TrainingGraph(), &def));
+  Graph graph;
+  for (const char* prefix : {"a", "b"}) ImportGraphDef(graph, def.SerializeAsString(), prefix);
+  Session session(graph);
+  session.Run(graph.FindNode("a/w/Assign"));
+  EXPECT_TRUE(session.Run(graph.FindOutput("a/is_there")).scalar<bool>());
+  EXPECT_FALSE(session.Run(graph.FindOutput("b/is_there")).scalar<bool>());
+}
+
 TEST(ReferenceVariablesTest, AnUpdateWithoutAFormForHandlesIsNamed) {
   RegisterAll();
   proto::GraphDef def;

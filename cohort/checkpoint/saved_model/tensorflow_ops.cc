@@ -264,8 +264,10 @@ ForeignOps MakeOps() {
   ops.Add(OpDef("LogicalXor").Input("x: bool").Input("y: bool").Output("z: bool"), Xor);
   ops.Add(BinaryOp("DivNoNan"), DivNoNan);
   ops.Add(BinaryOp("MulNoNan"), MulNoNan);
-  ops.Add(OpDef("CheckNumerics").Input("tensor: T").Output("output: T").Attr("T: type").Attr("message: string"),
-          CheckNumerics);
+  // It may fail, so it runs also if nothing but a control input needs it.
+  ops.Add(
+      OpDef("CheckNumerics").Input("tensor: T").Output("output: T").Attr("T: type").Attr("message: string").Stateful(),
+      CheckNumerics);
   ops.Add(OpDef("EnsureShape").Input("input: T").Output("output: T").Attr("T: type").Attr("shape: shape"), EnsureShape);
   ops.Add(OpDef("Einsum")
               .Input("inputs: N * T")

@@ -34,8 +34,8 @@ class StepService final : public NodeService {
   const std::shared_ptr<LocalTask>& local_task() const { return local_; }
   // Returns an object through which a master uses `task`: local_task() if it is this process's own task. Otherwise
   // connects to the task, and waits and throws as PeerTable::Reach does. Then asks the task for its devices. Throws
-  // DeadlineExceededError if the task has not answered a minute after it was asked, or at `deadline` if that is
-  // earlier.
+  // DeadlineExceededError if the task has not answered a minute after it was asked, or at the deadline of `limits` if
+  // that is earlier.
   std::shared_ptr<TaskClient> ClientFor(const DeviceName& task, const DialLimits& limits);
   // Returns the leases of the sessions that other processes have on this task.
   std::vector<LeaseTable::Entry> Leases() { return leases_.List(); }

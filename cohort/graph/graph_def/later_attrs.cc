@@ -8,9 +8,11 @@ namespace cohort {
 namespace {
 
 // Attributes that only say where a node comes from: which variable it is, which input is a gradient.
-constexpr std::string_view kOrigins[][2] = {
-    {"VarHandleOp", "debug_name"}, {"MatMul", "grad_a"},        {"MatMul", "grad_b"},       {"BatchMatMulV2", "grad_x"},
-    {"BatchMatMulV2", "grad_y"},   {"BatchMatMulV3", "grad_x"}, {"BatchMatMulV3", "grad_y"}};
+constexpr std::string_view kOrigins[][2] = {{"VarHandleOp", "debug_name"},
+                                            {"MatMul", "grad_a"},
+                                            {"MatMul", "grad_b"},
+                                            {"BatchMatMulV2", "grad_x"},
+                                            {"BatchMatMulV2", "grad_y"}};
 
 bool IsOrigin(const std::string& op, const std::string& attr) {
   return std::any_of(std::begin(kOrigins), std::end(kOrigins),

@@ -9,24 +9,38 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
+// Returns whether an attribute of the node names one of the functions.
+bool NamesOneOf(const Names& functions, const proto::NodeDef& node) {
+  return std::any_of(node.attr().begin(), node.attr().end(), [&](const auto& attr) {
+    const auto& list = attr.second.list().func();
+    return functions.contains(attr.second.func().name()) ||
+           std::any_of(list.begin(), list.end(), [&](const auto& func) { return functions.contains(func.name()); });
+  });
+}
+
+// Removes the functions with a refused op, and those that name a removed one.
 Names RemoveFunctions(const std::function<bool(std::string_view op)>& has_op, proto::GraphDef* def) {
   Names removed;
   auto& functions = *def->mutable_library()->mutable_function();
-  functions.erase(std::remove_if(functions.begin(), functions.end(),
-                                 [&](const proto::FunctionDef& function) {
-                                   const auto& nodes = function.node_def();
-                                   const bool refused = !std::all_of(
-                                       nodes.begin(), nodes.end(), [&](const auto& node) { return has_op(node.op()); });
-                                   if (refused) removed.insert(function.signature().name());
-                                   return refused;
-                                 }),
-                  functions.end());
+  for (int left = functions.size() + 1; left != functions.size();) {
+    left = functions.size();
+    functions.erase(std::remove_if(functions.begin(), functions.end(),
+                                   [&](const proto::FunctionDef& function) {
+                                     const auto& nodes = function.node_def();
+                                     const bool refused =
+                                         std::any_of(nodes.begin(), nodes.end(), [&](const proto::NodeDef& node) {
+                                           return !has_op(node.op()) || NamesOneOf(removed, node);
+                                         });
+                                     if (refused) removed.insert(function.signature().name());
+                                     return refused;
+                                   }),
+                    functions.end());
+  }
   return removed;
 }
 
 bool Needs(const proto::NodeDef& node, const Names& nodes, const Names& functions) {
-  const auto names_function = [&](const auto& attr) { return functions.contains(attr.second.func().name()); };
-  if (std::any_of(node.attr().begin(), node.attr().end(), names_function)) return true;
+  if (NamesOneOf(functions, node)) return true;
   return std::any_of(node.input().begin(), node.input().end(),
                      [&](const std::string& input) { return nodes.contains(input.substr(0, input.find(':'))); });
 }

@@ -139,8 +139,9 @@ class Inliner {
       proto::FunctionDef& def = inlined_.at(name)->def;
       Simplify(name, EndsOf(def), *def.mutable_node_def());
       CheckOps(name, def.node_def());
-      *library.add_function() = std::move(inlined_.at(name)->def);
     }
+    // Only now, because HasEffect looks into functions.
+    for (const std::string& name : needed_) *library.add_function() = std::move(inlined_.at(name)->def);
     FailIfUnknown();
     def_.mutable_library()->Swap(&library);
     return values;
@@ -285,20 +286,19 @@ class Inliner {
   bool HasEffect(const proto::NodeDef& node) {
     const OpDef* op = foreign_.Find(node.op());
     if (op == nullptr) return true;
-    bool calls = false;
+    bool calls = false, has_effect = false;
     for (const auto& [name, value] : node.attr()) {
       if (!value.has_func()) continue;
       calls = true;
-      const auto [known, added] = has_effect_.emplace(value.func().name(), false);
-      if (added) {
-        const Nodes& nodes = inlined_.at(value.func().name())->def.node_def();
-        const bool found =
+      const std::string& callee = value.func().name();
+      if (has_effect_.emplace(callee, false).second) {
+        const Nodes& nodes = inlined_.at(callee)->def.node_def();
+        has_effect_[callee] =
             std::any_of(nodes.begin(), nodes.end(), [this](const auto& inner) { return HasEffect(inner); });
-        has_effect_[value.func().name()] = found;
       }
-      if (has_effect_[value.func().name()]) return true;
+      has_effect = has_effect || has_effect_.at(callee);
     }
-    return !calls && op->is_stateful() && kReaders.count(node.op()) == 0;
+    return calls ? has_effect : op->is_stateful() && kReaders.count(node.op()) == 0;
   }
 
   void CheckOps(const std::string& function, const Nodes& nodes) {
@@ -388,7 +388,10 @@ class Caller {
                                         "' with an attribute '", name, "', which Cohort's functions do not have"));
     }
     const Inlined& callee = inliner_.Inline(f->second.func().name(), Describe(node, function_));
-    inliner_.Take(callee.cost, callee.def.signature().name());
+    // Each name in the copy begins with the name of the call.
+    uint64_t names = 0;
+    for (const proto::NodeDef& inner : callee.def.node_def()) names += 1 + static_cast<uint64_t>(inner.input_size());
+    inliner_.Take(callee.cost + names * node.name().size(), callee.def.signature().name());
     replaced_.insert(node.name());
     Call call{node, callee, {}, {}, ByName(callee.def.node_def(), callee.def.signature().name()), {}};
     ReadInputs(call);
@@ -558,7 +561,7 @@ std::string InlinedValues::Of(const std::string& value) const {
 }
 
 InlinedValues KeepNeededPart(proto::GraphDef& def, const std::vector<std::string>& ends, const ForeignOps& foreign) {
-  UseVariableHandles(&def);
+  UseVariableHandles("", &def);
   return Inliner(def, foreign).Run(ends);
 }
 

@@ -39,7 +39,7 @@ struct Reference {
 
 class Converter {
  public:
-  explicit Converter(proto::GraphDef* def) : def_(*def) {
+  Converter(const std::string& prefix, proto::GraphDef* def) : prefix_(prefix), def_(*def) {
     for (const proto::NodeDef& node : def_.node()) original_.emplace(node.name(), node);
   }
 
@@ -94,10 +94,10 @@ class Converter {
     }
   }
 
-  static void ConvertVariable(proto::NodeDef* node) {
+  void ConvertVariable(proto::NodeDef* node) const {
     node->set_op("VarHandleOp");
     std::string* const shared = (*node->mutable_attr())["shared_name"].mutable_s();
-    if (shared->empty()) *shared = node->name();
+    if (shared->empty()) *shared = prefix_ + node->name();
   }
 
   // Makes the node one of `form`. References have the dtype in "T", and most ops of handles have it in "dtype".
@@ -129,15 +129,16 @@ class Converter {
     return read.name();
   }
 
+  const std::string& prefix_;
   proto::GraphDef& def_;
   std::map<std::string, proto::NodeDef> original_;
 };
 
 }  // namespace
 
-void UseVariableHandles(proto::GraphDef* def) {
+void UseVariableHandles(const std::string& prefix, proto::GraphDef* def) {
   if (std::none_of(def->node().begin(), def->node().end(), IsVariable)) return;
-  Converter(def).Run();
+  Converter(prefix, def).Run();
 }
 
 }  // namespace cohort
