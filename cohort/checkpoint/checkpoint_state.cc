@@ -146,6 +146,11 @@ CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& 
   return candidates;
 }
 
+constexpr char kToBeginAnew[] =
+    "\nTo begin anew, use another folder, or restore nothing (restore = false of a Supervisor, --fresh of a program "
+    "that "
+    "has it)";
+
 std::string NewestUsableCheckpoint(const std::string& dir, const std::string& file,
                                    const std::function<Status(const std::string&)>& check) {
   for (CheckpointCandidates candidates = FindCheckpoints(dir, file);;) {
@@ -158,13 +163,15 @@ std::string NewestUsableCheckpoint(const std::string& dir, const std::string& fi
         reasons += StrCat("\n  ", prefix, ": ", status.ToString());
       }
     }
-    if (candidates.named.empty()) return "";
+    if (candidates.named.empty()) {
+      if (!FileExists(JoinPath(dir, file)) || ReadCheckpointState(dir, file)) return "";
+      throw DataLossError(StrCat("[checkpoint] the state file ", JoinPath(dir, file),
+                                 " is damaged, and no checkpoint beside it can be used:", reasons, kToBeginAnew));
+    }
     CheckpointCandidates now = FindCheckpoints(dir, file);
     if (now.named == candidates.named) {
       throw DataLossError(StrCat("[checkpoint] the state file ", JoinPath(dir, file),
-                                 " names checkpoints, and none of them can be used:", reasons,
-                                 "\nTo begin anew, use another folder, or restore nothing (restore = false of a "
-                                 "Supervisor, --fresh of a program that has it)"));
+                                 " names checkpoints, and none of them can be used:", reasons, kToBeginAnew));
     }
     candidates = std::move(now);
   }

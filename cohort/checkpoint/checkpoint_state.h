@@ -58,7 +58,7 @@ COHORT_EXPORT CheckpointCandidates FindCheckpoints(const std::string& dir,
 // Returns the first of FindCheckpoints for which `check`, called with the prefix, returns OK. Logs a warning for each
 // one that it skips. Looks again if the state file has changed meanwhile, because another process may save, and delete
 // what is old. Returns "" if there is none and the state file names none, too. Throws DataLossError if the state file
-// names checkpoints and none can be used; the error has each prefix with the error of `check`.
+// names checkpoints, or is damaged, and none can be used; the error has each prefix with the error of `check`.
 COHORT_EXPORT std::string NewestUsableCheckpoint(const std::string& dir, const std::string& file,
                                                  const std::function<Status(const std::string&)>& check);
 

@@ -9,11 +9,13 @@
 #include "cohort/checkpoint/tensor_bundle.h"
 #include "cohort/core/file.h"
 #include "cohort/core/testing/temp_folder.h"
+#include "cohort/core/testing/throws.h"
 
 namespace cohort {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -134,6 +136,8 @@ TEST(CheckpointStateTest, WhatTheStateFileNamesMustNotBeIgnored) {
     EXPECT_THAT(text, HasSubstr("The file " + all[0] + " is in TensorFlow's V1 format"));
     EXPECT_THAT(text, HasSubstr("restore = false"));
   }
+  Put(folder / "checkpoint", "no state {");
+  EXPECT_THAT(MessageOf<DataLossError>(newest), AllOf(HasSubstr("is damaged"), HasSubstr("restore = false")));
 }
 
 // Another process saves, and deletes what is old, between our look at the state file and at the checkpoints.
@@ -159,7 +163,7 @@ TEST(CheckpointStateTest, AFileOfACheckpointIsNoPrefix) {
     EXPECT_THAT(CheckCheckpointComplete(prefix + ending).message(),
                 HasSubstr("It is a file of the checkpoint " + prefix + ", whose name has no such ending"));
   }
-  Put(folder / "old-00000-of-00002", "");
+  Put(folder / "old-00000-of-00002", "a table\x57\xfb\x80\x8b\x24\x75\x47\xdb");
   EXPECT_THAT(CheckCheckpointComplete(folder / "old-?????-of-00002").message(), HasSubstr("V1 format"));
 }
 
