@@ -48,7 +48,9 @@ std::string Example::SerializeToString() const {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);
-    message.SerializeToCodedStream(&coded);
+    if (!message.SerializeToCodedStream(&coded)) {
+      throw InvalidArgumentError("[example] expected a tf.train.Example of less than 2 GiB; got a larger one");
+    }
   }
   return bytes;
 }

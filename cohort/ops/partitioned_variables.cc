@@ -22,11 +22,11 @@ int64_t NumberOfParts(const Partitioner& partitioner, const VariableRequest& req
   for (size_t axis = 1; axis < parts.size(); ++axis) fits = fits && parts[axis] == 1;
   if (!fits) {
     throw InvalidArgumentError(
-        StrCat("[distribute] expected a partitioner that cuts axis 0 alone, and so returns a number and then ",
+        StrCat("[ops/variables] expected a partitioner that cuts axis 0 alone, and so returns a number and then ",
                "ones, for variable '", request.name, "' ", request.shape, "; got [", StrJoin(parts, ","), "]"));
   }
   if (parts[0] > std::max<int64_t>(1, request.shape.dim(0))) {
-    throw InvalidArgumentError(StrCat("[distribute] expected at most as many parts as rows for variable '",
+    throw InvalidArgumentError(StrCat("[ops/variables] expected at most as many parts as rows for variable '",
                                       request.name, "' ", request.shape, "; the partitioner wants ", parts[0],
                                       " parts"));
   }
@@ -38,7 +38,7 @@ VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const Varia
   int64_t rows = 0;
   for (const VariablePart& part : parts) rows += part.rows;
   if (parts.empty() || request.shape.rank() < 1 || rows != request.shape.dim(0)) {
-    throw InvalidArgumentError(StrCat("[distribute] expected parts that make up axis 0 of variable '", request.name,
+    throw InvalidArgumentError(StrCat("[ops/variables] expected parts that make up axis 0 of variable '", request.name,
                                       "' ", request.shape, "; got ", parts.size(), " parts with ", rows, " rows"));
   }
   const ColocateWith nowhere(graph, nullptr);

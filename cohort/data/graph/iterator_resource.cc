@@ -50,6 +50,10 @@ void IteratorResource::GetNext(CancellationManager* cancellation, const Done& do
 }
 
 void IteratorResource::GetAt(int64_t index, CancellationManager* cancellation, const Done& done) {
+  {
+    MutexLock lock(mu_);
+    restored_.clear();
+  }
   if (const std::shared_ptr<DatasetRun> run = Run(done)) run->At(index, cancellation, done);
 }
 

@@ -57,7 +57,7 @@ class IteratorResource final : public Resource {
   const std::string name_;
   const ElementSpec spec_;
   mutable Mutex mu_;
-  std::string restored_ COHORT_GUARDED_BY(mu_);  // since the last GetNext; "" if there is none
+  std::string restored_ COHORT_GUARDED_BY(mu_);  // since the last GetNext or GetAt; "" if there is none
   std::shared_ptr<DatasetRun> run_ COHORT_GUARDED_BY(mu_);
   SerializedDataset dataset_ COHORT_GUARDED_BY(mu_);  // of run_, which shares its tensors
   FileCheck check_ COHORT_GUARDED_BY(mu_);            // of run_

@@ -123,7 +123,9 @@ ClassFiles ListClassFiles(const std::string& directory, const ClassFolders& opti
                              options.subset == Subset::kAll ? " " : " for this subset ",
                              files.class_names.empty() ? "in " : "in the folders of classes in ", directory));
 } catch (const fs::filesystem_error& error) {
-  ThrowErrno(error.code().value(), StrCat("[", options.component, "] cannot list ", error.path1().string()));
+  // The error of an inner folder has no path.
+  const std::string path = error.path1().empty() ? "a folder in " + directory : error.path1().string();
+  ThrowErrno(error.code().value(), StrCat("[", options.component, "] cannot list ", path));
 }
 
 Dataset PathsAndLabels(const ClassFiles& files, const ClassFolders& options) {

@@ -100,7 +100,7 @@ class CsvReader : public FileReader {
     do {
       line_ = next_line_;
       if (!ReadRecord()) return false;
-    } while (least_fields_ > 1 && fields_.size() == 1 && fields_[0].empty());  // a blank line
+    } while (!HasOneColumn() && fields_.size() == 1 && fields_[0].empty());  // a blank line
     const std::vector<CsvColumn>& columns = format_.columns();
     const bool all = options_.select_columns.empty();  // and no other fields
     if (fields_.size() < least_fields_ || (all && fields_.size() > least_fields_)) {
@@ -122,6 +122,8 @@ class CsvReader : public FileReader {
   }
 
  private:
+  // Returns whether a blank line may be a record: an empty field.
+  bool HasOneColumn() const { return least_fields_ == 1 && options_.select_columns.empty(); }
   // Looks for the columns in the first line, which is in fields_.
   void FindNames() {
     for (size_t i = 0; i < places_.size(); ++i) {

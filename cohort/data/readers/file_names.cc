@@ -18,11 +18,16 @@ bool AddMatches(const std::string& pattern, std::vector<std::string>* paths) {
     glob_t found{};
     ~Matches() { globfree(&found); }
   } matches;
-  const int status = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches.found);
+  const int status = glob(pattern.c_str(), GLOB_NOSORT | GLOB_PERIOD, nullptr, &matches.found);
   if (status == GLOB_NOSPACE) ThrowErrno(ENOMEM, StrCat("[data] cannot list the files that match '", pattern, "'"));
   if (status != 0) return false;
-  paths->insert(paths->end(), matches.found.gl_pathv, matches.found.gl_pathv + matches.found.gl_pathc);
-  return true;
+  const size_t before = paths->size();
+  for (size_t i = 0; i < matches.found.gl_pathc; ++i) {
+    const std::string_view path = matches.found.gl_pathv[i];
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (name != "." && name != "..") paths->emplace_back(path);
+  }
+  return paths->size() > before;
 }
 
 }  // namespace

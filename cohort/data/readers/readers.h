@@ -18,8 +18,8 @@ namespace cohort::data {
 COHORT_EXPORT Dataset FileNames(const std::vector<std::string>& paths);
 
 // Returns the sorted paths that match one of the patterns, each once. `*` stands for any characters but `/`, `?` for
-// one,
-// `[ab]` for one of these. Throws NotFoundError, which names it, for a pattern that nothing matches.
+// one, `[ab]` for one of these. As in TensorFlow, a name may begin with a dot. Throws NotFoundError, which names it,
+// for a pattern that nothing matches.
 COHORT_EXPORT std::vector<std::string> MatchingFiles(const std::vector<std::string>& patterns);
 // The names of the files that match (tf.data.Dataset.list_files), as string scalars. If `shuffle`, which is
 // TensorFlow's default, each pass has an order of its own. Throws what MatchingFiles throws.

@@ -243,12 +243,13 @@ TEST_F(ReadersTest, CsvPassesOverTheMarkOfUtf8AndBlankLines) {
 }
 
 TEST_F(ReadersTest, FilesAreFoundByPatterns) {
-  const std::string b = Put("b.csv", ""), a = Put("a.csv", ""), other = Put("c.txt", "");
+  const std::string b = Put("b.csv", ""), a = Put("a.csv", ""), other = Put("c.txt", ""), hidden = Put(".x.json", "");
   const std::string all = folder_ / "*.csv";
   EXPECT_THAT(MatchingFiles({all, b, folder_ / "?.txt"}), ElementsAre(a, b, other));
   EXPECT_THAT(Texts(ListFiles({all}, {.shuffle = false})), ElementsAre(a, b));
   EXPECT_THAT(Texts(ListFiles({all}, {.seed = 1}).Repeat(2)), ::testing::UnorderedElementsAre(a, b, a, b));
-  EXPECT_THAT(MessageOf<NotFoundError>([&] { ListFiles({all, folder_ / "*.json"}); }), HasSubstr("*.json"));
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { ListFiles({all, folder_ / "*.xml"}); }), HasSubstr("*.xml"));
+  EXPECT_THAT(MatchingFiles({folder_ / "*.json", folder_ / "*x*"}), ElementsAre(hidden, other));  // as in TensorFlow
   EXPECT_THROW(ListFiles({}), InvalidArgumentError);
 }
 
@@ -268,6 +269,9 @@ TEST_F(ReadersTest, ErrorsAreIgnored) {
               AllOf(HasSubstr("1000 attempts"), HasSubstr("never")));
   EXPECT_EQ(calls, 1000);
   EXPECT_EQ(Dataset::Range(5).IgnoreErrors().Cardinality(), kUnknownCardinality);
+  const Dataset missing = CsvDataset({folder_ / "missing.csv"}, {{DType::kInt64}}).IgnoreErrors();
+  EXPECT_THAT(MessageOf<NotFoundError>([&] { missing.MakeIterator()->Next(&element); }),
+              AllOf(HasSubstr("expected one element that can be made"), HasSubstr("missing.csv")));
 }
 
 TEST_F(ReadersTest, WrongCsvLinesAreToldAndTheNextOneRead) {

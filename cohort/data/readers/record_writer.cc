@@ -33,12 +33,16 @@ class Deflater {
 
   // Packs `bytes`, and appends what is complete to the file. `flush` is Z_NO_FLUSH, Z_SYNC_FLUSH or Z_FINISH.
   void Append(std::string_view bytes, int flush, WritableFile& file) {
+    constexpr size_t kMostAtOnce = size_t{1} << 30;  // zlib counts in 32 bits
+    for (; bytes.size() > kMostAtOnce; bytes.remove_prefix(kMostAtOnce)) {
+      Append(bytes.substr(0, kMostAtOnce), Z_NO_FLUSH, file);
+    }
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(packed_.data());
       stream_.avail_out = static_cast<uInt>(packed_.size());
-      deflate(&stream_, flush);
+      if (deflate(&stream_, flush) == Z_STREAM_ERROR) throw InternalError("[data] zlib cannot pack a record");
       file.Append({packed_.data(), packed_.size() - stream_.avail_out});
     } while (stream_.avail_out == 0);
   }

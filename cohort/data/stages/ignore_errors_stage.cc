@@ -19,6 +19,26 @@ class IgnoreErrorsIterator : public UnaryIterator {
   IgnoreErrorsIterator(NodePtr node, StagePtr input, bool logs)
       : UnaryIterator(std::move(node), std::move(input)), logs_(logs) {}
   bool Next(Element* out) override {
+    const bool has_element = NextThatCanBeMade(out);
+    if (!has_element && !gave_one_ && !latest_.ok()) {
+      ThrowError(latest_.code(), StrCat("[data] IgnoreErrors expected one element that can be made; there is none. The "
+                                        "latest error: ",
+                                        latest_.message()));
+    }
+    gave_one_ = gave_one_ || has_element;
+    return has_element;
+  }
+  void Save(WireWriter* out) override {
+    out->Varint(gave_one_ ? 1 : 0);
+    input_->Save(out);
+  }
+  void Restore(WireReader* in) override {
+    gave_one_ = in->Varint(1) != 0;
+    input_->Restore(in);
+  }
+
+ private:
+  bool NextThatCanBeMade(Element* out) {
     for (int64_t in_a_row = 1;; ++in_a_row) {
       try {
         return input_->Next(out);
@@ -26,14 +46,13 @@ class IgnoreErrorsIterator : public UnaryIterator {
         throw;
       } catch (const Error& error) {
         Count(error);
+        latest_ = Status(error.code(), error.what());
         if (in_a_row < kMostInARow) continue;
         ThrowError(error.code(), StrCat("[data] IgnoreErrors expected an element in ", kMostInARow,
                                         " attempts; the latest error: ", error.what()));
       }
     }
   }
-
- private:
   // Logs the 1st, 2nd, 4th, 8th ... error.
   void Count(const Error& error) {
     ++ignored_;
@@ -43,6 +62,8 @@ class IgnoreErrorsIterator : public UnaryIterator {
 
   const bool logs_;
   int64_t ignored_ = 0;
+  Status latest_;
+  bool gave_one_ = false;  // of this pass
 };
 
 class IgnoreErrorsNode : public DatasetNode {

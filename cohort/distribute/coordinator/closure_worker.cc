@@ -226,6 +226,7 @@ bool ClosureWorker::Recover() {
   prepared_.clear();
   ready_function_ = nullptr;
   while (true) {
+    Tell(why);
     CheckLimits(why);
     if (!shared_.queue.Pause(backoff_)) return false;
     backoff_ = std::min(kLongestPause, backoff_ * 2);

@@ -184,8 +184,9 @@ struct COHORT_EXPORT AdamOptions {
   double epsilon = 1e-7;
   bool amsgrad = false;
   // True: a step changes only the rows of an embedding that it has looked up, and the moments of other rows do not
-  // decay (TensorFlow Addons' LazyAdam). So a step with a large embedding costs what its rows cost. Keras has no such
-  // option: a file with it can be loaded there with compile=False. Not together with amsgrad.
+  // decay (TensorFlow Addons' LazyAdam). So a step with a large embedding costs what its rows cost. But weight_decay,
+  // use_ema and gradient_accumulation_steps still change all rows. Keras has no such option: a file with it can be
+  // loaded there with compile=False. Not together with amsgrad.
   bool lazy = false;
   std::optional<double> weight_decay = std::nullopt;
   std::optional<double> clipnorm = std::nullopt;

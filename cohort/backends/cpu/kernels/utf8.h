@@ -23,8 +23,7 @@ struct Utf8Piece {
 // byte. Requires: `text` is not empty.
 Utf8Piece FirstCharacter(std::string_view text);
 
-// Returns false for surrogates, for numbers that Unicode keeps free of characters (U+FFFE, U+FDD0, ...), and for
-// numbers outside of [0, 0x10FFFF].
+// Returns false for surrogates, and for numbers outside of [0, 0x10FFFF].
 bool IsCharacter(int32_t number);
 
 // Appends a character. Requires: IsCharacter(character).

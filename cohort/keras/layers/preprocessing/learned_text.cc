@@ -70,6 +70,9 @@ std::vector<Output> TokensOf(Output texts, const TextVectorizationOptions& optio
     texts = ops::Reshape(texts, {-1});
   } else if (shape.rank() < 2) {
     texts = ops::Reshape(texts, {-1, 1});
+  } else if (shape.dim(1) < 0) {
+    throw InvalidArgumentError(
+        StrCat("[keras/learn] expected tokens [batch, n] with a known n if there is no split; got shape ", shape));
   }
   texts = Standardized(texts, options);
   const ops::SparseStrings tokens =

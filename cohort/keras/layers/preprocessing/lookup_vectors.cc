@@ -90,7 +90,7 @@ ConfigValue IdfWeightsInFile(const LookupVectors& vectors) {
 ConfigValue TokenInFile(const std::string& token) {
   const ConfigValue value = token;
   if (ConfigValue::FromJson(value.ToJson()).AsString() == token) return value;
-  throw InvalidArgumentError(StrCat("[keras/string_lookup] expected tokens in UTF-8 in a model that is saved; got ",
+  throw InvalidArgumentError(StrCat("[keras/files] expected tokens in UTF-8 in a model that is saved; got ",
                                     value.ToJson(), ", where other bytes are replaced"));
 }
 

@@ -121,7 +121,7 @@ class DocumentCounts {
 template <typename T>
 std::vector<double> IdfWeightsOf(const Tensor& data, const std::vector<T>& vocabulary) {
   DocumentCounts<T> counts(vocabulary);
-  counts.Add(data);
+  counts.Add(data.shape().rank() == 1 ? data.Reshaped(Shape{data.shape().dim(0), 1}) : data);
   return counts.IdfWeights();
 }
 

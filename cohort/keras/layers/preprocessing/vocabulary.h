@@ -32,8 +32,9 @@ COHORT_EXPORT std::vector<int64_t> LearnIntegers(const data::Dataset& data, cons
 
 // Return for each token of `vocabulary` its inverse document frequency: ln(1 + documents / (1 + documents with the
 // token)). They are the idf_weights of a StringLookup or IntegerLookup for output_mode "tf_idf". The last axis of the
-// data has the tokens of one document: [documents, ..., tokens]. A vector is one document. Throw InvalidArgumentError
-// as LearnStrings, and for a vocabulary that is empty or has equal entries.
+// data has the tokens of one document: [documents, ..., tokens]. As in Keras, a vector is [documents], but an element
+// of a dataset that is a vector is one document. Throw InvalidArgumentError as LearnStrings, and for a vocabulary that
+// is empty or has equal entries.
 COHORT_EXPORT std::vector<double> LearnIdfWeights(const Tensor& data, const std::vector<std::string>& vocabulary);
 COHORT_EXPORT std::vector<double> LearnIdfWeights(const data::Dataset& data, const std::vector<std::string>& vocabulary,
                                                   int component = 0);
