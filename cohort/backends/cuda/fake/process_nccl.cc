@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <thread>
@@ -47,11 +48,12 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-// An address in no folder: it ends with the process that listens, however that ends.
-sockaddr_un AddressOf(const std::string& name) {
+// A file, because the members may be in other network namespaces. It stays if the process is killed before all members
+// are there.
+sockaddr_un AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 2);
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   return address;
 }
 
@@ -106,7 +108,7 @@ void RunRounds(const std::map<int, int>& sockets) {
 }
 
 // The hub of one identifier. Accepts all members, tells them so, and runs their collectives.
-void RunHub(int listener) {
+void RunHub(int listener, const std::string& path) {
   std::map<int, int> sockets;
   int size = kMostMembers;
   while (static_cast<int>(sockets.size()) < size) {
@@ -117,6 +119,7 @@ void RunHub(int listener) {
     sockets[hello.rank] = socket;
   }
   close(listener);
+  unlink(path.c_str());
   const char connected = 1;
   for (const auto& [rank, socket] : sockets) (void)SendAll(socket, &connected, 1);
   RunRounds(sockets);
@@ -210,20 +213,21 @@ int ProcessNccl::Version() {
 
 std::string ProcessNccl::UniqueId() {
   std::random_device random;
-  std::string name;
+  std::string path;
   {
     MutexLock lock(mu_);
-    name = StrCat("cohort-fake-nccl-", getpid(), "-", ++ids_, "-", random());
+    path = (std::filesystem::temp_directory_path() / StrCat("cohort-fake-nccl-", getpid(), "-", ++ids_, "-", random()))
+               .string();
   }
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_un address = AddressOf(name);
+  const sockaddr_un address = AddressOf(path);
   if (listener < 0 || bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(listener, kMostMembers) != 0) {
-    throw InternalError(StrCat("[fake nccl] cannot listen on ", name, ": ", std::strerror(errno)));
+    throw InternalError(StrCat("[fake nccl] cannot listen on ", path, ": ", std::strerror(errno)));
   }
-  std::thread(RunHub, listener).detach();  // ends when the members are gone, or with the process
-  name.resize(kIdBytes, '\0');
-  return name;
+  std::thread(RunHub, listener, path).detach();  // ends when the members are gone, or with the process
+  path.resize(kIdBytes, '\0');
+  return path;
 }
 
 NcclResult ProcessNccl::Init(int, const std::string& id, int rank, int size, NcclComm* comm) {
