@@ -142,13 +142,10 @@ SessionManager::Found SessionManager::Look(Session& session, const PrepareOption
   return found;
 }
 
-std::unique_ptr<Session> SessionManager::Open(const std::string& target, SessionConfig config,
-                                              const Opening& opening) const {
-  config.interrupted = [&coordinator = coordinator_, given = config.interrupted, is_open = opening.is_open] {
+std::unique_ptr<Session> SessionManager::Open(const std::string& target, SessionConfig config) const {
+  config.interrupted = [&coordinator = coordinator_, given = config.interrupted] {
     Status why = given ? given() : Status();
-    if (why.ok() && !*is_open && coordinator.should_stop()) {
-      why = Status(Code::kCancelled, "[session manager] asked to stop");
-    }
+    if (why.ok() && coordinator.should_stop()) why = Status(Code::kCancelled, "[session manager] asked to stop");
     return why;
   };
   return std::make_unique<Session>(graph_, target, config);
@@ -156,8 +153,7 @@ std::unique_ptr<Session> SessionManager::Open(const std::string& target, Session
 
 PreparedSession SessionManager::PrepareSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
-  const Opening opening;
-  std::unique_ptr<Session> session = Open(target, config, opening);
+  std::unique_ptr<Session> session = Open(target, config);
   WriteClusterFileOf(target, options.checkpoint_dir);
   Found found = Look(*session, options);
   if (options_.lead) {
@@ -200,8 +196,7 @@ PreparedSession SessionManager::PrepareSession(const std::string& target, const 
 
 PreparedSession SessionManager::RecoverSession(const std::string& target, const SessionConfig& config,
                                                const PrepareOptions& options) const {
-  const Opening opening;
-  std::unique_ptr<Session> session = Open(target, config, opening);
+  std::unique_ptr<Session> session = Open(target, config);
   std::string restored = Restore(*session, options);
   if (restored.empty()) return {};
   RunLocalInit(*session, "restoring " + restored);
@@ -223,8 +218,7 @@ std::string SessionManager::ReasonToWait(Session& session, int64_t* marker) cons
 PreparedSession SessionManager::WaitForSession(const std::string& target, SessionConfig config) const {
   Patience patience(coordinator_, options_);
   config.connect_timeout = std::min(config.connect_timeout, options_.max_wait);
-  const Opening opening;
-  PreparedSession prepared{.session = Open(target, config, opening)};
+  PreparedSession prepared{.session = Open(target, config)};
   for (;;) {
     const std::string reason = ReasonToWait(*prepared.session, &prepared.marker);
     if (reason.empty()) break;

@@ -3,7 +3,6 @@
 // tf.train.SessionManager.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -100,17 +99,8 @@ class COHORT_EXPORT SessionManager {
   };
   Found Look(Session& session, const PrepareOptions& options) const;
   std::string Restore(Session& session, const PrepareOptions& options, const std::vector<std::string>& only = {}) const;
-  // Exists while a session is made ready. Until it ends, a stop ends the waits for tasks of the cluster. After that it
-  // does not: the session may have to save the values at the end of a training.
-  struct Opening {
-    std::shared_ptr<std::atomic<bool>> is_open = std::make_shared<std::atomic<bool>>(false);
-    Opening() = default;
-    ~Opening() { *is_open = true; }
-    Opening(const Opening&) = delete;
-    Opening& operator=(const Opening&) = delete;
-  };
-  // Opens a session. While `opening` exists, a stop of the coordinator ends its waits.
-  std::unique_ptr<Session> Open(const std::string& target, SessionConfig config, const Opening& opening) const;
+  // Opens a session that waits for no task any more once the coordinator stops.
+  std::unique_ptr<Session> Open(const std::string& target, SessionConfig config) const;
   // Returns why the session cannot begin yet, or "".
   std::string ReasonToWait(Session& session, int64_t* marker) const;
 
