@@ -61,7 +61,7 @@ std::string PrefixOfFile(const std::string& path) {
 // "model.ckpt-5-?????-of-00002".
 bool IsInFormatV1(const std::string& prefix) {
   std::string first = prefix;
-  if (const size_t number = prefix.rfind("-?????-of-"); number != std::string::npos) {
+  if (const size_t number = prefix.rfind("-\?\?\?\?\?-of-"); number != std::string::npos) {
     first.replace(number + 1, 5, "00000");
   }
   constexpr std::string_view kEndOfTable = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";

@@ -18,6 +18,8 @@
 
 namespace cohort {
 
+struct DialLimits;
+
 class RemoteTask;
 
 // Handles the messages of the step protocol, and makes RemoteTasks. A ClusterNode owns it; it uses the node's peer

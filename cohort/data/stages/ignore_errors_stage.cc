@@ -68,7 +68,7 @@ class IgnoreErrorsIterator : public UnaryIterator {
 
 class IgnoreErrorsNode : public DatasetNode {
  public:
-  IgnoreErrorsNode(NodePtr input, bool logs) : DatasetNode({input}, input->spec()), logs_(logs) {}
+  IgnoreErrorsNode(const NodePtr& input, bool logs) : DatasetNode({input}, input->spec()), logs_(logs) {}
   std::string kind() const override { return "IgnoreErrors"; }
   std::string Parameters() const override { return logs_ ? "" : "log_warning=false"; }
   int64_t Cardinality() const override {
@@ -89,8 +89,8 @@ class IgnoreErrorsNode : public DatasetNode {
 
 }  // namespace
 
-NodePtr MakeIgnoreErrors(NodePtr input, bool log_warning) {
-  return std::make_shared<IgnoreErrorsNode>(std::move(input), log_warning);
+NodePtr MakeIgnoreErrors(const NodePtr& input, bool log_warning) {
+  return std::make_shared<IgnoreErrorsNode>(input, log_warning);
 }
 
 }  // namespace cohort::data

@@ -190,7 +190,7 @@ class ParallelMapIterator : public UnaryIterator {
 
 class MapNode : public DatasetNode {
  public:
-  MapNode(NodePtr input, FunctionPtr function, int num_parallel_calls)
+  MapNode(const NodePtr& input, FunctionPtr function, int num_parallel_calls)
       : DatasetNode({input}, function->output_spec()), function_(std::move(function)), parallel_(num_parallel_calls) {}
   std::string kind() const override { return "Map"; }
   std::string Parameters() const override {
@@ -217,9 +217,9 @@ class MapNode : public DatasetNode {
 
 }  // namespace
 
-NodePtr MakeMap(NodePtr input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls) {
+NodePtr MakeMap(const NodePtr& input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls) {
   CheckParameter(num_parallel_calls >= 1, "at least one parallel call of Map", num_parallel_calls);
-  return std::make_shared<MapNode>(std::move(input), std::move(function), num_parallel_calls);
+  return std::make_shared<MapNode>(input, std::move(function), num_parallel_calls);
 }
 
 }  // namespace cohort::data

@@ -53,11 +53,11 @@ NodePtr MakeFileCache(NodePtr input, const std::string& filename);
 // prefetch_stage.cc
 NodePtr MakePrefetch(NodePtr input, int64_t buffer_size);
 // map_stage.cc
-NodePtr MakeMap(NodePtr input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls);
+NodePtr MakeMap(const NodePtr& input, std::shared_ptr<const ElementFunction> function, int num_parallel_calls);
 // filter_stage.cc. The function must return one bool scalar.
 NodePtr MakeFilter(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
 NodePtr MakeTakeWhile(NodePtr input, std::shared_ptr<const ElementFunction> predicate);
-NodePtr MakeIgnoreErrors(NodePtr input, bool log_warning);
+NodePtr MakeIgnoreErrors(const NodePtr& input, bool log_warning);
 // interleave_stage.cc
 NodePtr MakeInterleave(NodePtr input, std::shared_ptr<const DatasetFunction> function,
                        const InterleaveOptions& options);
