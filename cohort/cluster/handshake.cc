@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/local_address.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/wire.h"
 

@@ -153,6 +153,7 @@ void DynamicPartition(KernelContext& ctx) {
   }
   cpu::ForElements(data.dtype(), "DynamicPartition", [&]<typename T>(T) {
     std::vector<T*> to;
+    to.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       to.push_back(static_cast<T*>(ctx.AllocateOutput(i, Shape{sizes[static_cast<size_t>(i)]}.Concat(row)).raw_data()));
     }
