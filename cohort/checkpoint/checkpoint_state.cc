@@ -50,6 +50,7 @@ std::vector<std::string> IndexedPrefixes(const std::string& dir) {
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<std::string> prefixes;
+  prefixes.reserve(found.size());
   for (auto& [time, prefix] : found) prefixes.push_back(std::move(prefix));
   return prefixes;
 }
@@ -121,9 +122,9 @@ Status CheckCheckpointComplete(const std::string& prefix) {
 
 std::string LatestCheckpoint(const std::string& dir, const std::string& file) {
   const CheckpointCandidates candidates = FindCheckpoints(dir, file);
-  const std::string named = FirstComplete(candidates.named);
+  std::string named = FirstComplete(candidates.named);
   if (!named.empty()) return named;
-  const std::string found = FirstComplete(candidates.others);
+  std::string found = FirstComplete(candidates.others);
   if (!found.empty())
     LogWarning("checkpoint", "no state file of ", dir, " names a complete checkpoint; taking ", found);
   return found;

@@ -189,6 +189,7 @@ std::vector<PeerTable::Peer> PeerTable::ListPeers() {
     peers.emplace(task, Peer{.task = task, .address = AddressOf(DeviceName::Parse(task)), .silent = silent});
   }
   std::vector<Peer> all;
+  all.reserve(peers.size());
   for (auto& [task, peer] : peers) all.push_back(std::move(peer));
   return all;
 }

@@ -238,7 +238,7 @@ std::map<std::string, std::string> SetGraph(const Graph& graph, const std::set<s
     node.clear_device();
     *out->add_node() = std::move(node);
   }
-  const std::map<std::string, std::string> renamed = WriteOwnOpsAsTensorFlows(*out);
+  std::map<std::string, std::string> renamed = WriteOwnOpsAsTensorFlows(*out);
   std::vector<std::string> functions;
   for (const proto::NodeDef& node : out->node()) {
     CheckForm(node.op(), StrCat("the node \"", node.name(), "\""));
