@@ -147,6 +147,24 @@ TEST_P(SessionAsyncTest, EndsAtItsTimeOut) {
   EXPECT_THAT(status.message(), AllOf(HasSubstr("50 ms"), HasSubstr("/job:localhost")));
 }
 
+// The kernel waits for its cancellation, so the step is late on any machine.
+TEST_P(SessionAsyncTest, ALateStepIsToldWithTheTasksAtWork) {
+  testing::GraphOnDevice on(device());
+  const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");
+  const Output never = on.graph.Op("SessionWaitForCancel").Input(x).Finish1();
+  SessionConfig config = this->config();
+  config.late_step = std::chrono::milliseconds(1);
+  Session session(on.graph, "", config);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(ErrorOf([&] {
+                session.Run({{x, Tensor::Scalar(1.0f)}}, {never}, {}, {.timeout = std::chrono::milliseconds(500)});
+              }),
+              HasSubstr("did not end within 500 ms"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("W [session] step 1 has been under way for "));
+  EXPECT_THAT(log, HasSubstr(" s; still at work: /job:localhost/replica:0/task:0"));
+}
+
 TEST_P(SessionAsyncTest, EndsWhenTheSessionCloses) {
   testing::GraphOnDevice on(device());
   const Output x = ops::Placeholder(on.graph, DType::kFloat32, Shape{}, "x");

@@ -369,14 +369,14 @@ TEST_P(SessionTest, ClosingEndsStepsThatRunOnTheirCallersThreads) {
 TEST_P(SessionTest, AStepThatOnlyComputesEndsAtItsTimeLimit) {
   testing::GraphOnDevice on(device());
   Graph& g = on.graph;
-  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{64, 64});
+  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{256, 256});
   Output y = x;
-  for (int i = 0; i < LongStep(20000, 2000); ++i) y = ops::MatMul(y, x);  // would take long
+  for (int i = 0; i < LongStep(4000, 60); ++i) y = ops::MatMul(y, x);  // seconds, on any device
   Session session(g, "", config());
-  const FeedList feed = {{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}};
+  const FeedList feed = {{x, Tensor::Zeros(DType::kFloat32, Shape{256, 256})}};
   EXPECT_THAT(ErrorOf([&] { session.Run(feed, {y}, {}, {.timeout = std::chrono::milliseconds(1)}); }),
               AllOf(HasSubstr("DeadlineExceeded"), HasSubstr("did not end within 1 ms")));
-  EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 64 * 64);
+  EXPECT_EQ(session.Run(feed, {x})[0].num_elements(), 256 * 256);
 }
 
 // Once a process: whichever of the two kinds of device this test runs on first sees it.
@@ -392,26 +392,6 @@ TEST_P(SessionTest, AFieldThatHasNoEffectIsWarnedOfOnce) {
   EXPECT_EQ(at != std::string::npos, !warned) << log;
   EXPECT_EQ(log.find("has no effect", at == std::string::npos ? 0 : at + 40), std::string::npos) << log;
   warned = true;
-}
-
-TEST_P(SessionTest, ALateStepIsToldWithTheTasksAtWork) {
-  testing::GraphOnDevice on(device());
-  Graph& g = on.graph;
-  const Output x = ops::Placeholder(g, DType::kFloat32, Shape{64, 64});
-  Output y = x;
-  for (int i = 0; i < LongStep(20000, 2000); ++i) y = ops::MatMul(y, x);
-  SessionConfig config = this->config();
-  config.late_step = std::chrono::milliseconds(1);
-  Session session(g, "", config);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THAT(ErrorOf([&] {
-                session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{64, 64})}}, {y}, {},
-                            {.timeout = std::chrono::milliseconds(50)});
-              }),
-              HasSubstr("did not end within 50 ms"));
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("W [session] step 1 has been under way for "));
-  EXPECT_THAT(log, HasSubstr(" s; still at work: /job:localhost/replica:0/task:0"));
 }
 
 TEST_P(SessionTest, AStepWithATimeLimitGivesTheSame) {
