@@ -21,6 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 using google::protobuf::TextFormat;
 
+constexpr char kToBeginAnew[] =
+    "\nTo begin anew, use another folder, or restore nothing (restore = false of a Supervisor, --fresh of a program "
+    "that has it)";
+
 // Collects the first error, so that protobuf does not write errors to stderr.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
@@ -146,11 +150,6 @@ CheckpointCandidates FindCheckpoints(const std::string& dir, const std::string& 
   }
   return candidates;
 }
-
-constexpr char kToBeginAnew[] =
-    "\nTo begin anew, use another folder, or restore nothing (restore = false of a Supervisor, --fresh of a program "
-    "that "
-    "has it)";
 
 std::string NewestUsableCheckpoint(const std::string& dir, const std::string& file,
                                    const std::function<Status(const std::string&)>& check) {

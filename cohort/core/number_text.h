@@ -1,4 +1,4 @@
-// Numbers that are written as text, as fields of CSV files are.
+// Numbers that are written as text: fields of CSV files and strings of tensors.
 #pragma once
 
 #include <charconv>
@@ -9,34 +9,40 @@
 #include <system_error>
 #include <type_traits>
 
+#include "cohort/core/ascii_spaces.h"
+
 namespace cohort {
 
-// Returns `text` without the blanks and tabs at its ends.
-inline std::string_view TrimBlanks(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-// Returns the number that the whole of `text` is, or nullopt if it is none. One sign, and blanks and tabs at the ends,
-// are allowed. T is float, double, or a type of integers. Of integers, those that T cannot hold are none. Floating
-// numbers that are too large are infinite, and those that are too small are 0 or the nearest number, as in TensorFlow.
+// Returns the number that the whole of `text` is, or nullopt if it is none. One sign, and white space at the ends, are
+// allowed. T is float, double, or a type of integers. Of integers, those that T cannot hold are none. As in TensorFlow,
+// floating numbers may be "inf", "nan" or hexadecimal without a fraction (0x10); those that are too large are infinite,
+// and those that are too small are 0 or the nearest number.
 template <typename T>
 std::optional<T> ParseNumber(std::string_view text) {
-  text = TrimBlanks(text);
+  text = WithoutSpacesAround(text);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* const end = text.data() + text.size();
   T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size()) return std::nullopt;
-  if (error == std::errc()) return value;
   if constexpr (std::is_floating_point_v<T>) {
-    if (error == std::errc::result_out_of_range) {
-      const std::string digits(text);
-      if constexpr (std::is_same_v<T, float>) return std::strtof(digits.c_str(), nullptr);
-      if constexpr (std::is_same_v<T, double>) return std::strtod(digits.c_str(), nullptr);
-    }
+    if (text.find('(') != text.npos) return std::nullopt;  // from_chars takes "nan(1)"
+    const bool negative = text.starts_with('-');
+    const std::string_view digits = text.substr(negative ? 1 : 0);
+    const bool hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
+    if (hexadecimal && digits.find_first_not_of("0123456789abcdefABCDEF", 2) != digits.npos) return std::nullopt;
+    // from_chars wants hexadecimal digits without "0x".
+    const auto result = hexadecimal ? std::from_chars(digits.data() + 2, end, value, std::chars_format::hex)
+                                    : std::from_chars(text.data(), end, value);
+    if (result.ptr != end) return std::nullopt;
+    if (result.ec == std::errc()) return hexadecimal && negative ? -value : value;
+    if (result.ec != std::errc::result_out_of_range) return std::nullopt;
+    const std::string copy(text);
+    if constexpr (std::is_same_v<T, float>) return std::strtof(copy.c_str(), nullptr);
+    if constexpr (std::is_same_v<T, double>) return std::strtod(copy.c_str(), nullptr);
+  } else {
+    const auto result = std::from_chars(text.data(), end, value);
+    if (result.ptr != end || result.ec != std::errc()) return std::nullopt;
+    return value;
   }
-  return std::nullopt;
 }
 
 }  // namespace cohort

@@ -174,9 +174,9 @@ class COHORT_EXPORT Dataset {
   Dataset TakeWhile(std::shared_ptr<const Function> function) const;
   // Passes over elements that a stage before this one cannot make: a damaged record, a line that does not parse, a file
   // that cannot be opened, a function that throws. If `log_warning`, the log has a line for the first error, the
-  // second, the fourth and so on. A thousand errors in a row are thrown, because such an
-  // input would never end, and so is the error of a pass without any element. tf.data does the same, without these
-  // limits and without a log by default.
+  // second, the fourth and so on. A thousand errors in a row are thrown, because such an input would never end, and
+  // so is the error of a pass without any element. tf.data does the same, without these limits and without a log by
+  // default.
   Dataset IgnoreErrors(bool log_warning = true) const;
   // Makes an inner dataset of each element, and reads from several inner datasets in turn. The elements of an inner
   // dataset are the slices, along axis 0, of the function's results.

@@ -45,9 +45,9 @@ class IteratorResource final : public Resource {
   // Gives the element with this number, from 0 (DatasetRun::At).
   void GetAt(int64_t index, CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
   void Save(CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
-  // Goes to a position that Save has returned. Also keeps the position for Initialize until the next GetNext: a session
-  // that recovers restores first and runs the local initializers after that. Fails with InvalidArgumentError if the
-  // present dataset is another pipeline.
+  // Goes to a position that Save has returned. Also keeps the position for Initialize until the next GetNext or GetAt:
+  // a session that recovers restores first and runs the local initializers after that. Fails with InvalidArgumentError
+  // if the present dataset is another pipeline.
   void Restore(const std::string& position, CancellationManager* cancellation, const Done& done) COHORT_EXCLUDES(mu_);
 
  private:

@@ -254,8 +254,7 @@ void CheckNames(const std::vector<CsvColumn>& columns, const CsvOptions& options
   if (options.header && options.select_columns.empty()) return;
   throw InvalidArgumentError(
       "[data] expected CsvOptions::header and no select_columns, because the columns have names, which are looked for "
-      "in "
-      "the first line of each file");
+      "in the first line of each file");
 }
 
 std::shared_ptr<const CsvFormat> MakeCsvFormat(std::vector<CsvColumn> columns, const CsvOptions& options) {

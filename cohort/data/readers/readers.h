@@ -55,11 +55,11 @@ struct COHORT_EXPORT CsvOptions {
 };
 // Reads CSV files (RFC 4180). An element has one scalar for each column. If the columns have names, the first line of
 // each file says where they are, in any order and among others; if one is not there, Iterator::Next throws
-// InvalidArgumentError with the file and its columns. A blank line is passed over if a record has several fields, and
-// so is the mark of UTF-8 at the begin of a file. If a line does not fit, Iterator::Next throws InvalidArgumentError
-// with file and line, and with the column if one value is wrong. The next call continues with the next line; if the
-// line is the header, it continues with the next file. CsvDataset itself throws InvalidArgumentError for invalid
-// columns or options.
+// InvalidArgumentError with the file and its columns. A blank line is passed over unless the file has a single column,
+// and so is the mark of UTF-8 at the begin of a file. If a line does not fit, Iterator::Next throws
+// InvalidArgumentError with file and line, and with the column if one value is wrong. The next call continues with the
+// next line; if the line is the header, it continues with the next file. CsvDataset itself throws InvalidArgumentError
+// for invalid columns or options.
 COHORT_EXPORT Dataset CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
 COHORT_EXPORT Dataset CsvDataset(const std::vector<std::string>& files, std::vector<CsvColumn> columns,
                                  const CsvOptions& options = {});

@@ -27,9 +27,9 @@ void ExportOnnx(const Model& model, const std::string& path) {
   for (size_t i = 0; i < layers.inputs().size(); ++i) {
     const LayerInput& input = layers.inputs()[i];
     if (input.dtype == DType::kString) {
-      throw UnimplementedError(StrCat(
-          "[keras/onnx] expected inputs of numbers; got strings for input '", names[i],
-          "': look them up before, and export the model behind that, or write a SavedModel ", "(ExportSavedModel)"));
+      throw UnimplementedError(
+          StrCat("[keras/onnx] expected inputs of numbers; got strings for input '", names[i],
+                 "': look them up before and export the model behind that, or use ExportSavedModel"));
     }
     inputs.push_back(ops::Placeholder(graph, input.dtype, input.shape));
     input_names.push_back(onnx.AddInput(names[i], input.dtype, input.shape));

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cohort/backends/cpu/kernels/register.h"
-#include "cohort/backends/cpu/kernels/spaces.h"
 #include "cohort/backends/cpu/kernels/utf8.h"
+#include "cohort/core/ascii_spaces.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
@@ -20,11 +20,11 @@ using Parts = std::vector<std::string_view>;
 
 // Adds the words of `text`. After `maxsplit` words the rest is one part, also if it is empty.
 void SplitAtSpaces(std::string_view text, int64_t maxsplit, Parts* parts) {
-  text = cpu::WithoutLeadingSpaces(text);
+  text = WithoutLeadingSpaces(text);
   for (int64_t words = 1; !text.empty(); ++words) {
-    const size_t end = std::min(text.find_first_of(cpu::kSpaces), text.size());
+    const size_t end = std::min(text.find_first_of(kSpaces), text.size());
     parts->push_back(text.substr(0, end));
-    text = cpu::WithoutLeadingSpaces(text.substr(end));
+    text = WithoutLeadingSpaces(text.substr(end));
     if (words == maxsplit) return parts->push_back(text);
   }
 }

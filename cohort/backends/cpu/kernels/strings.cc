@@ -2,19 +2,20 @@
 #include "cohort/ops/strings.h"
 
 #include <absl/strings/ascii.h>
-#include <absl/strings/numbers.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "cohort/backends/cpu/kernels/broadcast.h"
 #include "cohort/backends/cpu/kernels/register.h"
-#include "cohort/backends/cpu/kernels/spaces.h"
 #include "cohort/backends/cpu/kernels/utf8.h"
+#include "cohort/core/ascii_spaces.h"
 #include "cohort/core/error.h"
+#include "cohort/core/number_text.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 
@@ -38,7 +39,7 @@ void StringUpper(KernelContext& ctx) {
   ForEachString<std::string>(ctx, [](const std::string& text) { return absl::AsciiStrToUpper(text); });
 }
 void StringStrip(KernelContext& ctx) {
-  ForEachString<std::string>(ctx, [](const std::string& text) { return std::string(cpu::WithoutSpacesAround(text)); });
+  ForEachString<std::string>(ctx, [](const std::string& text) { return std::string(WithoutSpacesAround(text)); });
 }
 
 bool CountsCharacters(const Node& node) { return node.attr<std::string>("unit") == "UTF8_CHAR"; }
@@ -135,40 +136,10 @@ void Substr(KernelContext& ctx) {
   });
 }
 
-// Returns false if `text` is no number. absl knows no hexadecimal numbers, and a nan with a text in parentheses.
-template <typename T>
-bool ParseFloating(std::string_view text, T* number) {
-  text = cpu::WithoutSpacesAround(text);
-  std::string_view digits = text;
-  const bool negative = digits.starts_with('-');
-  if (negative || digits.starts_with('+')) digits.remove_prefix(1);
-  if (digits.starts_with("0x") || digits.starts_with("0X")) {
-    digits.remove_prefix(2);
-    if (digits.empty() || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) return false;
-    *number = 0;
-    for (const char c : digits) {
-      *number = *number * 16 + static_cast<T>(absl::ascii_isdigit(c) ? c - '0' : absl::ascii_tolower(c) - 'a' + 10);
-    }
-    if (negative) *number = -*number;
-    return true;
-  }
-  if (text.find('(') != text.npos) return false;
-  const absl::string_view of_absl(text.data(), text.size());
-  if constexpr (std::is_same_v<T, float>) return absl::SimpleAtof(of_absl, number);
-  if constexpr (std::is_same_v<T, double>) return absl::SimpleAtod(of_absl, number);
-}
-
 template <typename T>
 void ParseAll(KernelContext& ctx) {
   ForEachString<T>(ctx, [](const std::string& text) {
-    T number = 0;
-    bool parsed = false;
-    if constexpr (std::is_integral_v<T>) {
-      parsed = absl::SimpleAtoi(text, &number);
-    } else {
-      parsed = ParseFloating(text, &number);
-    }
-    if (parsed) return number;
+    if (const std::optional<T> number = ParseNumber<T>(text)) return *number;
     throw InvalidArgumentError(StrCat("expected a number of the dtype ", kDTypeOf<T>, "; got \"", text, "\""));
   });
 }

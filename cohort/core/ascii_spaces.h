@@ -1,9 +1,9 @@
-// White space of ASCII: a space, \t, \n, \v, \f and \r, whatever the locale is. Internal to backends/cpu.
+// White space of ASCII: a space, \t, \n, \v, \f and \r, whatever the locale is.
 #pragma once
 
 #include <string_view>
 
-namespace cohort::cpu {
+namespace cohort {
 
 inline constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
@@ -18,4 +18,4 @@ inline std::string_view WithoutSpacesAround(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kSpaces) + 1);
 }
 
-}  // namespace cohort::cpu
+}  // namespace cohort
