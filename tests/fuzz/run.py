@@ -49,6 +49,7 @@ class Outcome:
     after: int = 0
     findings: list = dataclasses.field(default_factory=list)
     foreign: list = dataclasses.field(default_factory=list)
+    report: str = ""  # of the finding: what is wrong, and where
     error: str = ""
     seconds: float = 0
 
@@ -63,6 +64,13 @@ def is_foreign(log):
             continue
         return bool(FOREIGN.search(frame.group(1)))
     return False
+
+
+def summarize(log):
+    """Returns the lines of a log that tell what is wrong, and the frames of our own code and of libraries above it."""
+    what = [line for line in log.split("\n") if re.search(r"ERROR: |CHECK failed|runtime error: |terminate called|what\(\): ", line)]
+    frames = [line for line in log.split("\n") if FRAME.match(line) and not RUNTIME.search(line)]
+    return "\n".join(f"    {line.strip()[:300]}" for line in what[:3] + frames[:5])
 
 
 def numbers(log, pattern):
@@ -102,7 +110,7 @@ def keep(folders, to):
     return kept
 
 
-def run_target(target, seconds, arguments):
+def run_target(target, seconds, seed):
     folders = {"target": target, "committed": os.path.join(CORPUS, target)}
     for name, path in {"work": f"corpus/{target}", "new": f"new/{target}", "findings": "findings", "foreign": "foreign",
                        "logs": "logs"}.items():
@@ -117,6 +125,8 @@ def run_target(target, seconds, arguments):
         left = seconds - (time.monotonic() - begin)
         if left < 1 and outcome.runs + len(outcome.foreign) > 0:
             break
+        # After a fault of a library, another seed: the same inputs would only find the same fault.
+        arguments = [] if seed is None else [f"-seed={seed + len(outcome.foreign)}"]
         status, log = run_once(target, folders, left, arguments)
         outcome.runs += sum(numbers(log, r"stat::number_of_executed_units: (\d+)")) or max(
             numbers(log, r"^#(\d+)\t") or [0])
@@ -130,6 +140,7 @@ def run_target(target, seconds, arguments):
             outcome.foreign += keep(folders, "foreign")
             continue
         outcome.findings = keep(folders, "findings")
+        outcome.report = summarize(log)
         with open(os.path.join(folders["findings"], f"{target}.log"), "w", encoding="utf-8") as report:
             report.write(log)
         if not outcome.findings:
@@ -167,7 +178,7 @@ tests/fuzz/corpus. Most of them come from the product's own writers: tests/fuzz/
   --seconds=N  run each target for N seconds
   --jobs=N     run N targets at a time (1)
   --subset     run only the targets that .ci/run runs
-  --seed=N     begin libFuzzer's random numbers with N
+  --seed=N     begin libFuzzer's random numbers with N: the same build then tries the same inputs in the same order
   --replay     run one input, such as a finding, and print what happens
 targets: {" ".join(TARGETS)}"""
 
@@ -213,14 +224,15 @@ def main():
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     seconds = options.minutes * 60 if options.seconds is None else options.seconds
-    arguments = [] if options.seed is None else [f"-seed={options.seed}"]
     failed = False
     with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
-        runs = {pool.submit(run_target, target, seconds, arguments): target for target in options.targets}
+        runs = {pool.submit(run_target, target, seconds, options.seed): target for target in options.targets}
         for run in concurrent.futures.as_completed(runs):
             target, outcome = runs[run], run.result()
             print(describe(target, outcome), flush=True)
             failed = failed or bool(outcome.findings or outcome.error)
+            if outcome.report:
+                print(outcome.report, flush=True)
             for path in outcome.findings:
                 path = os.path.relpath(path, ROOT)
                 print(f"  {path}\n  see it again: ./dev fuzz --replay {target} {path}", flush=True)
