@@ -104,7 +104,7 @@ class Guide004OnGpusTest : public ::testing::Test {
 // The guide: list_physical_devices, set_visible_devices(gpus[1]), set_memory_growth for each, list_logical_devices.
 TEST_F(Guide004OnGpusTest, BaselineUsesTheSecondCard) {
   NEEDS_CARDS(2u);
-  Run("baseline", {"--visible_gpu=1"}, 2, 0);
+  Run("baseline", {}, 2, 0);
   EXPECT_THAT(out_, HasSubstr("the num of gpu 2\nthe num of logical gpu 1\n"));
   EXPECT_THAT(out_, AllOf(HasSubstr("Total params: 2,887,306"), HasSubstr("Epoch 2/2"), HasSubstr("accuracy: ")));
   EXPECT_THAT(err_, AllOf(HasSubstr("Created device /device:GPU:0"), HasSubstr("physical GPU (device: 1, name: "),

@@ -46,8 +46,9 @@ using Defaults = std::map<std::string, std::map<std::string, std::string>>;
 
 // Removes attributes that Cohort's ops lack, if they have the default that the writer's ops give them. A later version
 // of TensorFlow may have added them; it does the same when an older one reads its graphs. `defaults` has the attributes
-// of each op, as bytes.
-void DropUnusedAttrs(const Defaults& defaults, proto::NodeDef& node) {
+// of each op, as bytes. DropLaterAttrs is for graphs that come without the ops of their writer: it knows only usual
+// defaults.
+void DropWritersDefaults(const Defaults& defaults, proto::NodeDef& node) {
   const OpDef* ours = OpRegistry::Global().Find(node.op());
   if (ours == nullptr) return;
   const auto attrs = defaults.find(node.op());
@@ -59,14 +60,14 @@ void DropUnusedAttrs(const Defaults& defaults, proto::NodeDef& node) {
   }
 }
 
-void DropUnusedAttrs(const proto::OpList& ops, proto::GraphDef& graph) {
+void DropWritersDefaults(const proto::OpList& ops, proto::GraphDef& graph) {
   Defaults defaults;
   for (const proto::OpDef& op : ops.op()) {
     for (const auto& attr : op.attr()) defaults[op.name()][attr.name()] = attr.default_value().SerializeAsString();
   }
-  for (proto::NodeDef& node : *graph.mutable_node()) DropUnusedAttrs(defaults, node);
+  for (proto::NodeDef& node : *graph.mutable_node()) DropWritersDefaults(defaults, node);
   for (proto::FunctionDef& function : *graph.mutable_library()->mutable_function()) {
-    for (proto::NodeDef& node : *function.mutable_node_def()) DropUnusedAttrs(defaults, node);
+    for (proto::NodeDef& node : *function.mutable_node_def()) DropWritersDefaults(defaults, node);
   }
 }
 
@@ -126,7 +127,7 @@ ReadGraph ReadSavedModelGraph(std::string_view bytes, const std::string& dir, co
   proto::GraphDef needed = meta.graph_def();
   FillInAssets(meta, dir, needed);
   const InlinedValues inlined = KeepNeededPart(needed, ends, TensorFlowOps());
-  DropUnusedAttrs(meta.meta_info_def().stripped_op_list(), needed);
+  DropWritersDefaults(meta.meta_info_def().stripped_op_list(), needed);
   ImportGraphDefMessage(graph, needed, TensorFlowOps());
   ReadGraph result;
   const auto find = [&](const proto::TensorInfo& tensor) { return graph.FindOutput(inlined.Of(tensor.name())); };

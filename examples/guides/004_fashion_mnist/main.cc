@@ -52,7 +52,10 @@ void UseDevices(const Flags& flags) {
   // one machine.
   if (HasTwoMachines(flags)) setenv("CUDA_VISIBLE_DEVICES", "0", /*overwrite=*/0);
   const config::PhysicalDeviceList gpus = config::ListPhysicalDevices("GPU");
-  if (flags.visible_gpu >= 0) config::SetVisibleDevices({gpus[static_cast<size_t>(flags.visible_gpu)]}, "GPU");
+  // The guide's baseline.py trains on gpus[1]. On a machine with one GPU it would fail; here it trains on that one.
+  int visible = flags.visible_gpu;
+  if (visible < 0 && flags.program == "baseline" && gpus.size() > 1) visible = 1;
+  if (visible >= 0) config::SetVisibleDevices({gpus[static_cast<size_t>(visible)]}, "GPU");
   for (const config::PhysicalDevice& gpu : gpus) config::SetMemoryGrowth(gpu, true);
   if (IsMirrored(flags) && gpus.empty()) {
     config::SetLogicalDevices(config::ListPhysicalDevices("CPU").at(0), kReplicas);
@@ -155,7 +158,9 @@ int main(int argc, char** argv) {
                  "Initialize depthwise kernels as Keras does, and so get the guide's accuracy of 0.1");
   line.Add("--curves", &flags.curves, "Validate after each epoch, and write the guide's two plots to this SVG file");
   line.AddSwitch("--step_times", &flags.step_times, "Print the time of a step after each epoch");
-  line.Add("--visible_gpu", &flags.visible_gpu, "The guide's set_visible_devices(gpus[N]). -1: all GPUs are visible");
+  line.Add(
+      "--visible_gpu", &flags.visible_gpu,
+      "The N of set_visible_devices(gpus[N]). -1: as in the guide, that is gpus[1] in baseline if there are two GPUs");
   line.Add("--too_late", &flags.too_late, "Set \"visible\" devices or memory \"growth\" after the strategy is made",
            examples::OneOf({"", "visible", "growth"}));
   return examples::Main(argc, argv, line, [&] { return Run(flags); });
