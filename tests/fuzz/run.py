@@ -34,7 +34,7 @@ FOREIGN = re.compile(r"\((/[^()]*/(libhdf5|libzip)[^()]*\.so[^()+]*)")
 REPORT = re.compile(r"== ?ERROR: ")
 FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ (.*)$")
 RUNTIME = re.compile(r"(\.\./sysdeps/|libc\.so|libgcc_s|libstdc\+\+|libpthread|/libz\.so)|__(asan|ubsan|sanitizer|interceptor|lsan)|"
-                     r"compiler-rt|fuzzer::|operator new|\bin (malloc|free|realloc|calloc|mem\w+|str\w+)\b")
+                     r"InterceptorCommon|compiler-rt|fuzzer::|operator new|\bin (malloc|free|realloc|calloc|mem\w+|str\w+)\b")
 # Time and memory of one input. The rest of the run is bounded by -max_total_time.
 LIMITS = ["-timeout=60", "-rss_limit_mb=2560", "-malloc_limit_mb=1536"]
 
