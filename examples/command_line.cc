@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "cohort/cluster/status/state_dump.h"
-#include "cohort/core/nearest_names.h"
+#include "cohort/core/text/nearest_names.h"
 
 namespace examples {
 namespace {

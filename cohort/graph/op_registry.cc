@@ -2,8 +2,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/fnv.h"
-#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/nearest_names.h"
 #include "cohort/graph/op_def.h"
 
 namespace cohort {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/nearest_names.h"
 
 namespace cohort::keras {
 

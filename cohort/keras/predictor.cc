@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/nearest_names.h"
 #include "cohort/keras/files/model_config.h"
 #include "cohort/keras/training/model_state.h"
 

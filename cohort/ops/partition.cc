@@ -153,6 +153,22 @@ void RegisterPartitionOps(OpRegistry& registry) {
           .ShapeRule(SegmentShape)
           .Gradient(SegmentGradient)
           .Doc("The sums of the rows of `data` that have the same segment id; negative ids are dropped."));
+  // For backends on which the number of different indices need not come to the host.
+  registry.Register(
+      OpDef("_SumRepeatedRows")
+          .Input("indices: Tindices")
+          .Input("values: T")
+          .Output("rows: Tindices")
+          .Output("sums: T")
+          .Attr("T: type")
+          .Attr("Tindices: {int32, int64}")
+          .ShapeRule([](ShapeContext& c) {
+            return std::vector<Shape>{c.input(0), c.input(1)};
+          })
+          .NotDifferentiable("made for updates of variables")
+          .Doc(
+              "The sums of the rows of `values` that have the same index, each at the first position of its index; the "
+              "rows at other positions are zeros, and their indices become the smallest number of the dtype."));
   registry.Register(SortedSegmentOp("SegmentSum", "T: {bfloat16, half, float, double, uint8, int32, int64}")
                         .Gradient([](GradientContext& c) { c.SetInput(0, Gather(c.grad(), c.input(1))); })
                         .Doc("The sums of the rows of `data` that have the same segment id; the ids are sorted."));

@@ -67,6 +67,8 @@ Node* FinalNode(Graph& graph, const std::vector<Node*>& nodes, const ops::Variab
 }  // namespace
 
 Gradient SumRepeatedRows(const Gradient& gradient) {
+  // A gradient that was summed and clipped has each row once.
+  if (gradient.indices.node->op_name() == "Unique" && gradient.indices.index == 0) return gradient;
   const ops::UniqueResult unique = ops::Unique(gradient.indices);
   const Output rows = ops::UnsortedSegmentSum(gradient.values, unique.idx, ops::Size(unique.y));
   return Gradient(rows, unique.y, gradient.dense_shape);

@@ -11,9 +11,9 @@
 #include "cohort/cluster/roles.h"
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/error.h"
-#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/nearest_names.h"
+#include "cohort/core/text/str_split.h"
 #include "cohort/train/device_setter.h"
 
 namespace cohort::train {

@@ -16,7 +16,7 @@
 
 #include "cohort/backends/cuda/driver.h"
 #include "cohort/cohort.h"
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/str_split.h"
 
 namespace {
 

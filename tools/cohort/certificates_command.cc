@@ -16,7 +16,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/str_split.h"
 #include "tools/cohort/command.h"
 #include "tools/cohort/launch_layout.h"
 

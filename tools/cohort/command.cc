@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cohort/core/nearest_names.h"
+#include "cohort/core/text/nearest_names.h"
 
 namespace cohort::tools {
 

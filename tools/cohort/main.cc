@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/nearest_names.h"
+#include "cohort/core/text/nearest_names.h"
 #include "tools/cohort/command.h"
 
 namespace cohort::tools {

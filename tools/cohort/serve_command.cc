@@ -9,7 +9,7 @@
 #include "cohort/cluster/tf_config.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/str_split.h"
 #include "cohort/registration.h"
 #include "tools/cohort/command.h"
 

@@ -16,6 +16,7 @@
 #include "cohort/backends/cuda/passes/join_updates.h"
 #include "cohort/backends/cuda/passes/move_activations.h"
 #include "cohort/backends/cuda/passes/seeds_on_card.h"
+#include "cohort/backends/cuda/passes/sum_rows.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/mutex.h"
 #include "cohort/core/str_cat.h"
@@ -205,6 +206,7 @@ void CudaBackend::RegisterKernels(KernelRegistry& registry) const {
 
 // Images stay [batch, rows, columns, channels], so the CPU's choice of their order is left out.
 std::unique_ptr<Graph> CudaBackend::Improve(std::unique_ptr<Graph> partition) const {
+  partition = SumRowsOnCard(std::move(partition), type_);
   partition = MoveActivations(FuseImageGradients(FuseBiases(std::move(partition), type_), type_), type_);
   partition = CheckValuesFirst(JoinUpdatesOfOptimizers(std::move(partition)), type_);
   return TakeSeedsFromCard(std::move(partition), type_);

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "cohort/core/error.h"
-#include "cohort/core/nearest_names.h"
-#include "cohort/core/number_text.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/nearest_names.h"
+#include "cohort/core/text/number_text.h"
 #include "cohort/data/description.h"
 #include "cohort/data/readers/buffered_input.h"
 #include "cohort/data/readers/file_format.h"

@@ -11,8 +11,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
-#include "cohort/core/nearest_names.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/nearest_names.h"
 #include "cohort/keras/files/custom_layers.h"
 #include "cohort/keras/files/mask_operations.h"
 #include "cohort/keras/files/serialization.h"

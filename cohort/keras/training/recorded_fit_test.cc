@@ -135,6 +135,47 @@ TEST(RecordedFitTest, RecordsLayersThatPadCropAndEnlarge) {
   backend.set_takes_unplaced_nodes(took);
 }
 
+// Steps that update rows of tables, as those of recommenders do.
+TEST(RecordedFitTest, RecordsEmbeddings) {
+  RegisterAll();
+  config::EnableStepRecording(true);
+  const cuda::DriverCounts& counts = cuda::RegisterGpusForTests().counts;
+  cuda::CudaBackend& backend = cuda::CudaBackend::Get();
+  const bool took = backend.takes_unplaced_nodes();
+  backend.set_takes_unplaced_nodes(true);
+  const std::pair<std::string, OptimizerPtr> optimizers[] = {
+      {"sgd", SGD({.learning_rate = 0.1})},
+      {"sgd with clipnorm", SGD({.learning_rate = 0.1, .clipnorm = 0.5})},
+      {"sgd with global_clipnorm", SGD({.learning_rate = 0.1, .global_clipnorm = 0.5})},
+      {"sgd with clipvalue", SGD({.learning_rate = 0.1, .clipvalue = 0.01})},
+      {"adagrad", Adagrad({.learning_rate = 0.1})},
+      {"lazy adam", Adam({.lazy = true})}};
+  for (const auto& [name, optimizer] : optimizers) {
+    std::vector<Tensor> weights[2];
+    for (const bool on_gpu : {false, true}) {
+      SessionConfig session;
+      session.device_count[backend.type()] = on_gpu ? 1 : 0;
+      Sequential model({Input(Shape{3}, {.dtype = DType::kInt32}), Embedding(7, 4), Flatten(), Dense(1)},
+                       {.seed = 5, .session = session});
+      model.Compile({.optimizer = optimizer, .loss = "mse"});
+      Tensor x(DType::kInt32, Shape{kExamples, 3});
+      for (int64_t i = 0; i < x.num_elements(); ++i) x.data<int32_t>()[i] = static_cast<int32_t>(i * i % 7);
+      const Tensor y = Counting(Shape{kExamples, 1}, -1, 0.1f);
+      model.Fit(x, y, {.batch_size = kRows, .epochs = 2, .verbose = 0, .shuffle = false});
+      const int64_t graphs = counts.graph_launches();
+      model.Fit(x, y, {.batch_size = kRows, .epochs = kEpochs, .verbose = 0, .shuffle = false});
+      EXPECT_GE(counts.graph_launches() - graphs, on_gpu ? kEpochs * kBatches : 0) << name;
+      weights[on_gpu] = model.GetWeights();
+    }
+    for (size_t i = 0; i < weights[0].size(); ++i) {
+      const std::vector<float> cpu = weights[0][i].ToVector<float>(), gpu = weights[1][i].ToVector<float>();
+      ASSERT_EQ(cpu.size(), gpu.size());
+      for (size_t j = 0; j < cpu.size(); ++j) EXPECT_NEAR(cpu[j], gpu[j], 1e-4) << name << " " << i << " " << j;
+    }
+  }
+  backend.set_takes_unplaced_nodes(took);
+}
+
 // Ends the training after its fourth batch, when the fifth one is ready.
 class EndsEarly : public InputIsAhead {
  public:

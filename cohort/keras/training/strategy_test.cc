@@ -236,7 +236,7 @@ INSTANTIATE_TEST_SUITE_P(OnStreams, Replicas,
                          });
 
 // Images: convolutions, pools and statistics of batches, also of replicas without examples.
-TEST(StrategyTest, ConvolutionsWithFewerExamplesThanReplicas) {
+TEST(KerasStrategyTest, ConvolutionsWithFewerExamplesThanReplicas) {
   const Tensor x = SeededNoise(Shape{6, 8, 8, 3}, 3);
   const Tensor y = Tensor::FromValues(std::vector<int64_t>{0, 1, 2, 0, 1, 2}, Shape{6});
   std::vector<Trained> trained;
@@ -262,7 +262,7 @@ TEST(StrategyTest, ConvolutionsWithFewerExamplesThanReplicas) {
 
 // Its sums over replicas have nothing that is trained before them: the signal check passes them at all replicas or
 // none.
-TEST(StrategyTest, SynchronizedNormalizationOfTheInput) {
+TEST(KerasStrategyTest, SynchronizedNormalizationOfTheInput) {
   const Tensor x = SeededNoise(Shape{9, 4}, 3);
   std::vector<double> losses;
   for (const distribute::StrategyPtr& strategy : {distribute::Default(), Make("mirrored", 2), Make("central", 3)}) {
@@ -275,7 +275,7 @@ TEST(StrategyTest, SynchronizedNormalizationOfTheInput) {
 }
 
 // Statistics of each replica's own examples: the moving ones are the mean over the replicas that had some.
-TEST(StrategyTest, MovingStatisticsAreMeansOverReplicas) {
+TEST(KerasStrategyTest, MovingStatisticsAreMeansOverReplicas) {
   for (const char* kind : {"mirrored", "central"}) {
     Sequential model({Input(Shape{1}), BatchNormalization({.momentum = 0.75})}, {.strategy = Make(kind, 3)});
     model.Compile({.optimizer = SGD({.learning_rate = 0.0}), .loss = "mse"});
@@ -295,7 +295,7 @@ int NodesOf(const Graph& graph, const std::string& op) {
 
 // Rows that several replicas look up, and one replica several times; replicas without examples. Of a large table the
 // rows alone travel, of a small one the dense sum.
-TEST(StrategyTest, RowsOfLookupsAreSummed) {
+TEST(KerasStrategyTest, RowsOfLookupsAreSummed) {
   const Tensor x = Tensor::FromValues(std::vector<int64_t>{0, 1, 1, 1, 4, 0, 5, 4, 0, 0}, Shape{5, 2});
   for (const int64_t rows : {6, 20'000}) {
     for (const OptimizerPtr& optimizer :
@@ -321,7 +321,7 @@ TEST(StrategyTest, RowsOfLookupsAreSummed) {
 }
 
 // A step of one's own runs once for each replica.
-TEST(StrategyTest, TrainingStepsOfOnesOwn) {
+TEST(KerasStrategyTest, TrainingStepsOfOnesOwn) {
   const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
   std::vector<int> replicas;
   const auto doubled = [&replicas](StepContext& step) {
@@ -342,7 +342,7 @@ TEST(StrategyTest, TrainingStepsOfOnesOwn) {
   EXPECT_NEAR(model.GetWeights()[0].data<float>()[0], 2 * 0.01 * 2 * 30 / 4, 1e-6);  // 2 lr d/dw mean (w x - x)^2
 }
 
-TEST(StrategyTest, WeightsAndRatesAreThoseOfAllReplicas) {
+TEST(KerasStrategyTest, WeightsAndRatesAreThoseOfAllReplicas) {
   for (const char* kind : {"mirrored", "central"}) {
     const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
     Sequential model({Input(Shape{1}), Dense(1, {.use_bias = false})}, {.strategy = Make(kind, 2)});
@@ -360,7 +360,7 @@ TEST(StrategyTest, WeightsAndRatesAreThoseOfAllReplicas) {
 }
 
 // The replicas have different numbers of examples. Targets of 0 and 1 fit all of these losses.
-TEST(StrategyTest, LossesAndMetricsAreThoseOfAllReplicas) {
+TEST(KerasStrategyTest, LossesAndMetricsAreThoseOfAllReplicas) {
   const Tensor x = SeededNoise(Shape{11, 4}, 5);
   Tensor y(DType::kFloat32, Shape{11, 3});
   Tensor weight(DType::kFloat32, Shape{11});
@@ -399,7 +399,7 @@ TEST(StrategyTest, LossesAndMetricsAreThoseOfAllReplicas) {
   }
 }
 
-TEST(StrategyTest, AReplicaThatDivergesIsNamed) {
+TEST(KerasStrategyTest, AReplicaThatDivergesIsNamed) {
   const Tensor x = Tensor::FromValues(std::vector<float>{1, 2, 3, 4}, Shape{4, 1});
   Sequential model({Input(Shape{1}), Dense(1), Dense(1)}, {.strategy = Make("mirrored", 3)});
   model.Compile({.optimizer = "sgd", .loss = "mse"});
@@ -411,7 +411,7 @@ TEST(StrategyTest, AReplicaThatDivergesIsNamed) {
               AllOf(HasSubstr("weight 'dense_1/bias' of replica 2 (/device:CPU:2)"), HasSubstr("0 updates")));
 }
 
-TEST(StrategyTest, ASavedModelGoesOnOnReplicas) {
+TEST(KerasStrategyTest, ASavedModelGoesOnOnReplicas) {
   const testing::TempFolder folder;
   const std::string path = folder / "model.keras";
   const Tensor x = SeededNoise(Shape{20, 5}, 1), y = SeededNoise(Shape{20, 3}, 2);
@@ -445,7 +445,7 @@ class OnDevice final : public Layer {
   const LayerRef inner_;
 };
 
-TEST(StrategyTest, HalfAModelOnEachOfTwoDevices) {
+TEST(KerasStrategyTest, HalfAModelOnEachOfTwoDevices) {
   std::vector<Trained> trained;
   for (const bool divided : {false, true}) {
     const std::string second = divided ? "/cpu:1" : "/cpu:0";

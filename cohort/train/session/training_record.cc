@@ -8,7 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/str_split.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
 #include "cohort/train/clock.h"

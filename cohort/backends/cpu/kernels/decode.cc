@@ -10,8 +10,8 @@
 
 #include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/core/error.h"
-#include "cohort/core/number_text.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/number_text.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

@@ -6,9 +6,9 @@
 
 #include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/utf8.h"
-#include "cohort/core/ascii_spaces.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/ascii_spaces.h"
 #include "cohort/device/kernel.h"
 #include "cohort/ops/shape_rules.h"
 #include "cohort/ops/strings.h"

@@ -13,10 +13,10 @@
 #include "cohort/backends/cpu/kernels/broadcast.h"
 #include "cohort/backends/cpu/kernels/register.h"
 #include "cohort/backends/cpu/kernels/utf8.h"
-#include "cohort/core/ascii_spaces.h"
 #include "cohort/core/error.h"
-#include "cohort/core/number_text.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/ascii_spaces.h"
+#include "cohort/core/text/number_text.h"
 #include "cohort/device/kernel.h"
 
 namespace cohort {

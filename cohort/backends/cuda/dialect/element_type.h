@@ -36,6 +36,13 @@ void ForIntegers(ElementType type, const char* what, const Fn& fn) {
   throw InternalError("[backends/cuda] expected int32, int64 or uint8 for " + std::string(what) +
                       "; got element type " + std::to_string(static_cast<int>(type)));
 }
+// The types of indices: int32 and int64.
+template <typename Fn>
+void ForIndices(ElementType type, const char* what, const Fn& fn) {
+  if (type == ElementType::kInt64) return fn(int64_t());
+  if (type == ElementType::kInt32) return fn(int32_t());
+  throw InternalError("[backends/cuda] expected int32 or int64 indices for " + std::string(what));
+}
 // All types but bool.
 template <typename Fn>
 void ForNumbers(ElementType type, const char* what, const Fn& fn) {

@@ -21,7 +21,7 @@
 #include "cohort/backends/cuda/fake/fake_driver.h"
 #include "cohort/backends/cuda/fake/process_nccl.h"
 #include "cohort/backends/register.h"
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/str_split.h"
 
 namespace cohort::cuda {
 namespace {

@@ -29,7 +29,7 @@ Tensor NumbersOf(DType dtype, const Shape& shape, int seed = 1) {
   return AsType(Scatter(shape, dtype == DType::kUint8 ? 0 : -100, 100, seed), dtype);
 }
 
-class ElementwiseTest : public ::testing::Test {
+class CudaElementwiseTest : public ::testing::Test {
  protected:
   void Same(const std::string& op, const std::vector<Tensor>& inputs, std::function<void(NodeBuilder&)> attrs = {}) {
     devices_.ExpectSame(CallOf(op, inputs, std::move(attrs)), ToleranceOf(inputs.back().dtype()));
@@ -46,7 +46,7 @@ class ElementwiseTest : public ::testing::Test {
   BothDevices devices_;
 };
 
-TEST_F(ElementwiseTest, AllSizesAroundPacksAndBlocks) {
+TEST_F(CudaElementwiseTest, AllSizesAroundPacksAndBlocks) {
   for (const DType dtype : kElementTypes) {
     for (const int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 5000}) {
       Same("Neg", {NumbersOf(dtype, {n})});
@@ -57,7 +57,7 @@ TEST_F(ElementwiseTest, AllSizesAroundPacksAndBlocks) {
   }
 }
 
-TEST_F(ElementwiseTest, AllWaysToBroadcast) {
+TEST_F(CudaElementwiseTest, AllWaysToBroadcast) {
   const std::pair<Shape, Shape> shapes[] = {{{40, 33}, {}},
                                             {{}, {40, 33}},
                                             {{40, 33}, {33}},
@@ -87,7 +87,7 @@ Tensor EdgesOf(DType dtype) {
   return AsType(Tensor::Vector(values), dtype);
 }
 
-TEST_F(ElementwiseTest, FunctionsOfFloatingPointNumbersAtTheEdges) {
+TEST_F(CudaElementwiseTest, FunctionsOfFloatingPointNumbersAtTheEdges) {
   for (const DType dtype : kFloats) {
     for (const char* op : {"Neg", "Abs", "Sign", "Square", "Round", "Reciprocal", "Sqrt", "Rsqrt", "Floor", "Ceil",
                            "Exp", "Expm1", "Log", "Log1p", "Erf", "IsNan", "IsInf", "IsFinite"}) {
@@ -105,7 +105,7 @@ TEST_F(ElementwiseTest, FunctionsOfFloatingPointNumbersAtTheEdges) {
   }
 }
 
-TEST_F(ElementwiseTest, IntegersWrapAroundAndRoundAsOnTheCpu) {
+TEST_F(CudaElementwiseTest, IntegersWrapAroundAndRoundAsOnTheCpu) {
   for (const DType dtype : {DType::kInt32, DType::kInt64}) {
     const bool narrow = dtype == DType::kInt32;
     const Tensor values = narrow ? Tensor::Vector<int32_t>({INT32_MIN, INT32_MAX, -7, 7, 0, 1, -1, 3})
@@ -122,7 +122,7 @@ TEST_F(ElementwiseTest, IntegersWrapAroundAndRoundAsOnTheCpu) {
   }
 }
 
-TEST_F(ElementwiseTest, BadIntegersAreReportedAsOnTheCpu) {
+TEST_F(CudaElementwiseTest, BadIntegersAreReportedAsOnTheCpu) {
   for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kUint8}) {
     Tensor divisors = NumbersOf(dtype, {700});
     for (Tensor* t : {&divisors}) {
@@ -138,7 +138,7 @@ TEST_F(ElementwiseTest, BadIntegersAreReportedAsOnTheCpu) {
   SameError("Pow", {NumbersOf(DType::kInt32, {3}), Ints({1, -5, -6})}, "not allowed: -5 at element 1");
 }
 
-TEST_F(ElementwiseTest, Casts) {
+TEST_F(CudaElementwiseTest, Casts) {
   std::vector<DType> all(std::begin(kElementTypes), std::end(kElementTypes));
   all.push_back(DType::kBool);
   for (const DType to : all) {
@@ -150,7 +150,7 @@ TEST_F(ElementwiseTest, Casts) {
   }
 }
 
-TEST_F(ElementwiseTest, AddNTakesAnyNumberOfOperands) {
+TEST_F(CudaElementwiseTest, AddNTakesAnyNumberOfOperands) {
   for (const DType dtype : {DType::kFloat32, DType::kInt32}) {
     for (const int count : {2, 3, 15, 16, 17, 31, 40}) {
       OpCall call{"AddN", {{}}};
@@ -160,7 +160,7 @@ TEST_F(ElementwiseTest, AddNTakesAnyNumberOfOperands) {
   }
 }
 
-TEST_F(ElementwiseTest, Choices) {
+TEST_F(CudaElementwiseTest, Choices) {
   const auto flags = [](const Shape& shape) {
     std::vector<bool> values;
     for (int64_t i = 0; i < shape.num_elements(); ++i) values.push_back(i % 3 == 1 || i % 7 == 2);

@@ -27,7 +27,8 @@ void EnqueueGather(const CudaCall& call, const GatherSizes& s, const Tensor& par
   const ElementType index = ElementTypeOf(indices.dtype());
   if (out.num_elements() == 0) {
     if (s.batch * s.n == 0) return;
-    LaunchIndexCheck(call.driver(), call.stream(), index, indices.raw_data(), s.batch * s.n, s.dim, false, check);
+    LaunchIndexCheck(call.driver(), call.stream(), index, indices.raw_data(), s.batch * s.n, s.dim, IndexRange::kRows,
+                     check);
     return;
   }
   const int64_t bytes = s.inner * static_cast<int64_t>(DTypeSize(params.dtype()));

@@ -1,3 +1,4 @@
+#include "cohort/backends/cuda/dialect/limits.h"
 #include "cohort/backends/cuda/dialect/report.h"
 #include "cohort/backends/cuda/kernels/gather.cu.h"
 #include "cohort/backends/cuda/kernels/moves.h"
@@ -34,13 +35,15 @@ struct CheckIndices {
   const Index* indices;
   int64_t n;
   int64_t rows;
-  bool negative_is_good;
+  IndexRange range;
   IndexCheck check;
 
   COHORT_KERNEL void operator()(const Thread& t) const {
     for (int64_t i = t.first(); i < n; i += t.step()) {
       const int64_t index = static_cast<int64_t>(indices[i]);
-      if (index >= rows || (index < 0 && !negative_is_good)) {
+      const bool good_below =
+          range == IndexRange::kRowsOrNegative || (range == IndexRange::kRowsOrNone && indices[i] == kLowest<Index>);
+      if (index >= rows || (index < 0 && !good_below)) {
         ReportError(check.word, check.number, i, [this](int64_t p) { return indices[p]; });
       }
     }
@@ -66,13 +69,6 @@ struct OneHotElements {
   }
 };
 
-template <typename Fn>
-void ForIndices(ElementType type, const char* what, const Fn& fn) {
-  if (type == ElementType::kInt64) return fn(int64_t());
-  if (type == ElementType::kInt32) return fn(int32_t());
-  throw InternalError("[backends/cuda] expected int32 or int64 indices for " + std::string(what));
-}
-
 }  // namespace
 
 void LaunchGather(Driver& driver, StreamHandle stream, ElementType index, const GatherArgs& args) {
@@ -86,10 +82,9 @@ void LaunchGather(Driver& driver, StreamHandle stream, ElementType index, const 
 }
 
 void LaunchIndexCheck(Driver& driver, StreamHandle stream, ElementType index, const void* indices, int64_t n,
-                      int64_t rows, bool negative_is_good, const IndexCheck& check) {
+                      int64_t rows, IndexRange range, const IndexCheck& check) {
   ForIndices(index, "a check", [&]<typename Index>(Index) {
-    Launch(driver, stream, SizeFor(n),
-           CheckIndices<Index>{static_cast<const Index*>(indices), n, rows, negative_is_good, check});
+    Launch(driver, stream, SizeFor(n), CheckIndices<Index>{static_cast<const Index*>(indices), n, rows, range, check});
   });
 }
 

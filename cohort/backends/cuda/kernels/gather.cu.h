@@ -28,10 +28,13 @@ struct GatherArgs {
 // `index` is kInt32 or kInt64. Requires: `out` has elements.
 void LaunchGather(Driver& driver, StreamHandle stream, ElementType index, const GatherArgs& args);
 
-// Reports the first of `n` indices that is not in [0, rows), or, if `negative_is_good`, that is not below `rows`.
-// Requires: n is at least 1.
+// Which indices are good: those in [0, rows), those below `rows`, or those in [0, rows) and the smallest number of
+// their dtype, which stands for no row (_SumRepeatedRows).
+enum class IndexRange : uint8_t { kRows, kRowsOrNegative, kRowsOrNone };
+
+// Reports the first of `n` indices that is not good. Requires: n is at least 1.
 void LaunchIndexCheck(Driver& driver, StreamHandle stream, ElementType index, const void* indices, int64_t n,
-                      int64_t rows, bool negative_is_good, const IndexCheck& check);
+                      int64_t rows, IndexRange range, const IndexCheck& check);
 
 // `indices` is seen as [outer, inner], `out` as [outer, depth, inner]. `on` and `off` are single elements in device
 // memory.

@@ -18,7 +18,7 @@ namespace {
 using cohort::testing::AsType;
 using cohort::testing::Scatter;
 
-class RandomTest : public ::testing::Test {
+class CudaRandomTest : public ::testing::Test {
  protected:
   BothDevices devices_;
 };
@@ -47,7 +47,7 @@ int64_t UlpsBetween(float a, float b) {
   return std::abs(order(a) - order(b));
 }
 
-TEST_F(RandomTest, UniformNumbersHaveTheSameBits) {
+TEST_F(CudaRandomTest, UniformNumbersHaveTheSameBits) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {
     for (const int32_t n : {0, 1, 2, 3, 4, 5, 1023, 20000}) {
       const auto attrs = [dtype](NodeBuilder& b) { b.Attr("dtype", dtype); };
@@ -76,7 +76,7 @@ TEST(NormalFloatsTest, EachStepIsRoundedCorrectly) {
   }
 }
 
-TEST_F(RandomTest, NormalNumbersDifferByAtMostFourUnitsInTheLastPlace) {
+TEST_F(CudaRandomTest, NormalNumbersDifferByAtMostFourUnitsInTheLastPlace) {
   for (const char* op : {"StatelessRandomNormal", "StatelessTruncatedNormal"}) {
     const OpCall call{op, {{Ints({5003})}, {Ints({1, 2})}}, [](NodeBuilder& b) { b.Attr("dtype", DType::kFloat32); }};
     const Tensor cpu = devices_.OnCpu(call).outputs.at(0), gpu = devices_.OnGpu(call).outputs.at(0);
@@ -88,7 +88,7 @@ TEST_F(RandomTest, NormalNumbersDifferByAtMostFourUnitsInTheLastPlace) {
   }
 }
 
-TEST_F(RandomTest, IntegersHaveTheSameBits) {
+TEST_F(CudaRandomTest, IntegersHaveTheSameBits) {
   for (const int32_t n : {1, 3, 4, 5, 3000}) {
     devices_.ExpectSame(
         {"StatelessRandomUniformInt", {{Ints({n})}, {Ints({1, 2})}, {Int(INT32_MIN)}, {Int(INT32_MAX)}}});
@@ -105,7 +105,7 @@ TEST_F(RandomTest, IntegersHaveTheSameBits) {
                            "Need minval < maxval, got 5 >= 5");
 }
 
-TEST_F(RandomTest, Shuffles) {
+TEST_F(CudaRandomTest, Shuffles) {
   for (const DType dtype : {DType::kFloat32, DType::kUint8, DType::kFloat64, DType::kBfloat16}) {
     for (const Shape& shape : {Shape{1000}, Shape{37, 5}, Shape{2}, Shape{1, 4}}) {
       devices_.ExpectSame({"RandomShuffle", {{AsType(Scatter(shape, 0, 200), dtype)}}, [](NodeBuilder& b) {
@@ -115,7 +115,7 @@ TEST_F(RandomTest, Shuffles) {
   }
 }
 
-TEST_F(RandomTest, Constants) {
+TEST_F(CudaRandomTest, Constants) {
   for (const int32_t n : {0, 1, 5, 300}) {
     for (const Tensor& value : {Tensor::Scalar(2.5f), Tensor::Scalar<uint8_t>(9), Tensor::Scalar(true),
                                 Tensor::Scalar<int64_t>(-3), AsType(Tensor::Scalar(0.5), DType::kBfloat16)}) {
@@ -129,7 +129,7 @@ TEST_F(RandomTest, Constants) {
   }
 }
 
-TEST_F(RandomTest, UpdatesOfWholeVariables) {
+TEST_F(CudaRandomTest, UpdatesOfWholeVariables) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kInt32, DType::kInt64}) {
     for (const Shape& shape : {Shape{1000}, Shape{}, Shape{0}, Shape{7, 3}}) {
       const Tensor old = AsType(Scatter(shape, -50, 50), dtype), change = AsType(Scatter(shape, -5, 5, 2), dtype);

@@ -63,7 +63,7 @@ TEST(ColumnSumsTest, ALaunchTakesAnyNumberOfColumnsAndRows) {
   }
 }
 
-class ReductionTest : public ::testing::Test {
+class CudaReductionTest : public ::testing::Test {
  protected:
   void Same(const std::string& op, const Tensor& x, const std::vector<int32_t>& axes, double tolerance) {
     for (const bool keep : {false, true}) {
@@ -74,7 +74,7 @@ class ReductionTest : public ::testing::Test {
   BothDevices devices_;
 };
 
-TEST_F(ReductionTest, NumbersOfAllTypesAndShapes) {
+TEST_F(CudaReductionTest, NumbersOfAllTypesAndShapes) {
   for (const DType dtype :
        {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kInt32, DType::kInt64, DType::kUint8}) {
     for (const Axes& axes : kAxes) {
@@ -89,7 +89,7 @@ TEST_F(ReductionTest, NumbersOfAllTypesAndShapes) {
   }
 }
 
-TEST_F(ReductionTest, TruthValues) {
+TEST_F(CudaReductionTest, TruthValues) {
   for (const Axes& axes : kAxes) {
     for (const int kind : {0, 1, 2}) {
       Tensor x = AsType(Scatter(axes.shape, kind == 0 ? 0 : 1, kind == 0 ? 0 : 2), DType::kBool);
@@ -100,7 +100,7 @@ TEST_F(ReductionTest, TruthValues) {
   }
 }
 
-TEST_F(ReductionTest, NansAndInfinitiesPass) {
+TEST_F(CudaReductionTest, NansAndInfinitiesPass) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const int64_t n : {10, 500, 5000, 70000}) {
     for (const double special : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()}) {
@@ -111,14 +111,14 @@ TEST_F(ReductionTest, NansAndInfinitiesPass) {
   }
 }
 
-TEST_F(ReductionTest, TheSameInputGivesTheSameBits) {
+TEST_F(CudaReductionTest, TheSameInputGivesTheSameBits) {
   const Tensor x = AsType(Scatter({50000}, -1, 1), DType::kFloat32);
   const OpCall call{"Sum", {{x}, {Ints({0})}}};
   const Tensor first = devices_.OnGpu(call).outputs.at(0);
   for (int i = 0; i < 5; ++i) ASSERT_EQ(devices_.OnGpu(call).outputs.at(0).scalar<float>(), first.scalar<float>());
 }
 
-TEST_F(ReductionTest, NoIntegersHaveNoMean) {
+TEST_F(CudaReductionTest, NoIntegersHaveNoMean) {
   devices_.ExpectSameError({"Mean", {{Tensor(DType::kInt32, {0, 3})}, {Ints({0})}}}, "no integers");
 }
 
@@ -139,7 +139,7 @@ TEST(ReductionWorkTest, SegmentsCoverAllElements) {
   }
 }
 
-class SoftmaxTest : public ::testing::Test {
+class CudaSoftmaxTest : public ::testing::Test {
  protected:
   BothDevices devices_;
 };
@@ -147,7 +147,7 @@ class SoftmaxTest : public ::testing::Test {
 constexpr std::pair<int64_t, int64_t> kRowsAndClasses[] = {{1, 1},    {3, 2},    {64, 10},  {300, 7}, {5, 33},
                                                            {2, 1024}, {3, 1025}, {2, 5000}, {0, 4},   {4, 0}};
 
-TEST_F(SoftmaxTest, RowsOfAllLengths) {
+TEST_F(CudaSoftmaxTest, RowsOfAllLengths) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {
     for (const auto& [rows, classes] : kRowsAndClasses) {
       const Tensor x = AsType(Scatter({rows, classes}, -9, 9), dtype);
@@ -165,7 +165,7 @@ TEST_F(SoftmaxTest, RowsOfAllLengths) {
   }
 }
 
-TEST_F(SoftmaxTest, ExtremeLogits) {
+TEST_F(CudaSoftmaxTest, ExtremeLogits) {
   const float infinity = std::numeric_limits<float>::infinity();
   const Tensor x =
       Tensor::Vector<float>({1e30f, -1e30f, 0, 5, 5, 5, -infinity, 0, 1, -500, -600, -700, NAN, 0, 1}).Reshaped({5, 3});
@@ -174,7 +174,7 @@ TEST_F(SoftmaxTest, ExtremeLogits) {
   devices_.ExpectSame({"SparseSoftmaxCrossEntropyWithLogits", {{x}, {Ints({0, 1, 2, 0, 1})}}}, 1e-5);
 }
 
-TEST_F(SoftmaxTest, LabelsThatAreNoClassAreReported) {
+TEST_F(CudaSoftmaxTest, LabelsThatAreNoClassAreReported) {
   for (const auto& [rows, classes] : {std::pair<int64_t, int64_t>{40, 10}, {40, 2000}}) {
     const Tensor x = AsType(Scatter({rows, classes}), DType::kFloat32);
     std::vector<int32_t> labels(static_cast<size_t>(rows), 3);

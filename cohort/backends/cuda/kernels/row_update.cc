@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "cohort/backends/cuda/kernels/gather.cu.h"
 #include "cohort/backends/cuda/kernels/index_check.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
 #include "cohort/backends/cuda/kernels/variable_update.h"
@@ -57,8 +56,12 @@ RowOrder EnqueueRowOrder(const CudaCall& call, const Tensor& indices, int64_t ro
   return order;
 }
 
+IndexRange RangeOfRows(const Node& node) {
+  return node.has_attr(kRowsMayBeNone) && node.attr<bool>(kRowsMayBeNone) ? IndexRange::kRowsOrNone : IndexRange::kRows;
+}
+
 void UpdateRows(
-    const CudaCall& call, const std::vector<VariableResource*>& variables, const Tensor& indices,
+    const CudaCall& call, const std::vector<VariableResource*>& variables, const Tensor& indices, IndexRange range,
     const std::function<void(std::span<Tensor> values, const RowOrder& order, const uint64_t* error)>& change,
     const std::function<void(std::span<const Tensor> values)>& check) {
   if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
@@ -72,7 +75,7 @@ void UpdateRows(
     const int64_t rows = CheckedRows(variables, olds);
     const IndexReport report(call, DescribeRow(*variables[0], rows));
     LaunchIndexCheck(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(),
-                     indices.num_elements(), rows, false, report.check());
+                     indices.num_elements(), rows, range, report.check());
     KeepOtherRows(call, olds, outs);
     change(outs, EnqueueRowOrder(call, indices, rows, scratch), report.check().word);
   });

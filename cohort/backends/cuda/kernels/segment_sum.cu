@@ -2,6 +2,7 @@
 // The sums of rows that lie inside of a chunk are results. A row that goes on in other chunks has a partial sum in
 // each; the second kernel adds these in the order of the chunks. So the same values give the same bits.
 #include "cohort/backends/cuda/dialect/launch.h"
+#include "cohort/backends/cuda/dialect/limits.h"
 #include "cohort/backends/cuda/dialect/wrapping.h"
 #include "cohort/backends/cuda/kernels/moves.h"
 #include "cohort/backends/cuda/kernels/segment_sum.cu.h"
@@ -24,6 +25,11 @@ struct SumChunks {
     const uint64_t key = args.order.keys[place];
     return key == RowOrder::kNoRow ? key : key >> args.order.bits;
   }
+  // Returns the row of `out` for the row that begins at `place`.
+  COHORT_KERNEL int64_t OutRow(int64_t place) const {
+    const uint64_t mask = (uint64_t{1} << args.order.bits) - 1;
+    return static_cast<int64_t>(args.at_first ? args.order.keys[place] & mask : RowAt(place));
+  }
   COHORT_KERNEL void operator()(const Thread& t) const {
     const int64_t chunks = (args.n + kChunk - 1) / kChunk;
     const uint64_t mask = (uint64_t{1} << args.order.bits) - 1;
@@ -38,6 +44,7 @@ struct SumChunks {
       const int64_t end = begin + kChunk < args.n ? begin + kChunk : args.n;
       const uint64_t before = RowAt(begin - 1);
       W sum = 0;
+      int64_t first = begin;  // where the row begins, if that is in this chunk
       for (int64_t place = begin; place < end; ++place) {
         const uint64_t row = RowAt(place);
         if (row == RowOrder::kNoRow) break;
@@ -50,9 +57,10 @@ struct SumChunks {
         } else if (goes_on) {
           last_sums[i] = sum;
         } else {
-          out[static_cast<int64_t>(row) * args.columns + column] = static_cast<T>(sum);
+          out[OutRow(first) * args.columns + column] = static_cast<T>(sum);
         }
         sum = 0;
+        first = place + 1;
       }
     }
   }
@@ -81,7 +89,32 @@ struct SumPartials {
       for (int64_t next = chunk + 1; next < chunks && chunks_of.RowAt(next * kChunk) == row; ++next) {
         sum = AddOf(sum, first_sums[next * args.columns + column]);
       }
-      static_cast<T*>(args.out)[static_cast<int64_t>(row) * args.columns + column] = static_cast<T>(sum);
+      int64_t first = begin + kChunk - 1;
+      while (first > begin && chunks_of.RowAt(first - 1) == row) --first;
+      static_cast<T*>(args.out)[chunks_of.OutRow(first) * args.columns + column] = static_cast<T>(sum);
+    }
+  }
+};
+
+template <typename Index>
+struct FirstPositions {
+  const Index* indices;
+  int64_t n;
+  int64_t limit;  // indices below 0 and from here on do not count
+  RowOrder order;
+  Index* rows;
+
+  COHORT_KERNEL void operator()(const Thread& t) const {
+    constexpr Index kNone = kLowest<Index>;
+    const uint64_t mask = (uint64_t{1} << order.bits) - 1;
+    for (int64_t i = t.first(); i < n; i += t.step()) {
+      const Index index = indices[i];
+      if (index < 0 || static_cast<int64_t>(index) >= limit) rows[i] = index == kNone ? Index{-1} : index;
+      const uint64_t key = order.keys[i];
+      if (key == RowOrder::kNoRow) continue;
+      const uint64_t row = key >> order.bits;
+      const bool repeats = i > 0 && order.keys[i - 1] >> order.bits == row;
+      rows[key & mask] = repeats ? kNone : static_cast<Index>(row);
     }
   }
 };
@@ -101,6 +134,14 @@ void LaunchSegmentSum(Driver& driver, StreamHandle stream, ElementType type, con
     Launch(driver, stream, SizeFor(ChunksOf(args.n) * args.columns), chunks);
     if (ChunksOf(args.n) == 1) return;
     Launch(driver, stream, SizeFor((ChunksOf(args.n) - 1) * args.columns), SumPartials<T>{chunks, chunks.columns});
+  });
+}
+
+void LaunchFirstPositions(Driver& driver, StreamHandle stream, ElementType index, const void* indices, int64_t n,
+                          int64_t limit, const RowOrder& order, void* rows) {
+  ForIndices(index, "the first positions of rows", [&]<typename Index>(Index) {
+    Launch(driver, stream, SizeFor(n),
+           FirstPositions<Index>{static_cast<const Index*>(indices), n, limit, order, static_cast<Index*>(rows)});
   });
 }
 

@@ -169,7 +169,8 @@ class DenseUpdateKernel final : public OpKernel {
 
 class SparseUpdateKernel final : public OpKernel {
  public:
-  SparseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec) : inputs_(c, spec, c.node.op()) {}
+  SparseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec)
+      : inputs_(c, spec, c.node.op()), range_(RangeOfRows(c.node)) {}
 
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
@@ -182,7 +183,7 @@ class SparseUpdateKernel final : public OpKernel {
     }
     RuleArgs shared = inputs_.Args(ctx, nullptr);
     UpdateRows(
-        call, variables, indices,
+        call, variables, indices, range_,
         [&](std::span<Tensor> values, const RowOrder& order, const uint64_t* error) {
           if (grad.num_elements() == 0) return;
           SparseUpdate update;
@@ -205,6 +206,7 @@ class SparseUpdateKernel final : public OpKernel {
 
  private:
   const RuleInputs inputs_;
+  const IndexRange range_;
 };
 
 // The rules by the ends of the names of their ops: "Adam" is ResourceApplyAdam and, if `sparse`, also

@@ -71,12 +71,12 @@ OpCall CallOf(const RuleCase& rule, DType dtype, const Shape& shape, const Tenso
   return call;
 }
 
-class TrainingTest : public ::testing::Test {
+class CudaTrainingTest : public ::testing::Test {
  protected:
   BothDevices devices_;
 };
 
-TEST_F(TrainingTest, DenseUpdates) {
+TEST_F(CudaTrainingTest, DenseUpdates) {
   for (const RuleCase& rule : DenseCases()) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {
       for (const bool flag : {false, true}) {
@@ -92,7 +92,7 @@ TEST_F(TrainingTest, DenseUpdates) {
   }
 }
 
-TEST_F(TrainingTest, SparseUpdates) {
+TEST_F(CudaTrainingTest, SparseUpdates) {
   const Tensor indices = Tensor::Vector<int32_t>({3, 0, 3, 6, 3, 0});  // rows occur several times
   for (const RuleCase& rule : SparseCases()) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) {

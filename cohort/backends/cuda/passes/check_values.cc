@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/backends/cuda/kernels/row_update.h"
 #include "cohort/backends/cuda/kernels/value_checks.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
@@ -174,6 +175,7 @@ std::unique_ptr<Graph> CheckValuesFirst(std::unique_ptr<Graph> graph, const std:
       NodeBuilder builder = graph->Op("_CheckIndices");
       builder.Name(StrCat(update.name(), "/check_indices")).Device(update.device()).IgnoreScopes();
       builder.Input(update.input(0)).Input(update.input(*check.indices));
+      if (update.has_attr(kRowsMayBeNone)) builder.Attr(kRowsMayBeNone, update.attr<bool>(kRowsMayBeNone));
       first = builder.Attr("op", update.op_name()).Attr("update", update.name()).Finish();
     }
     for (Node* waiting : check.waiting) waiting->AddControlInput(first);

@@ -14,9 +14,11 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/matmul.h"
 #include "cohort/ops/nn.h"
+#include "cohort/ops/partition.h"
 #include "cohort/ops/random.h"
 #include "cohort/ops/reduction.h"
 #include "cohort/ops/slice.h"
+#include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
 
 namespace cohort::cuda {
@@ -125,6 +127,38 @@ TEST_F(RecordingTest, SeedsMayFollowFromAVariable) {
   ExpectSame(results[1], results[0]);
   ExpectSame(results[2], results[0]);
   EXPECT_FALSE(SameBits(results[2][8], results[2][10]));
+}
+
+// As optimizers sum repeated rows of a table; how many rows there are then need not come to the host.
+TEST_F(RecordingTest, UpdatesByTheSumsOfRepeatedRows) {
+  std::vector<Tensor> results[3];
+  for (int way = 0; way < 3; ++way) {  // on the CPU, launched, recorded
+    config::EnableStepRecording(way == 2);
+    Graph g;
+    const DeviceScope scope(g, way == 0 ? "/device:CPU:0" : "/device:GPU:0");
+    const ops::Variable table(g, SeededNoise(Shape{9, 2}, 1), {.name = "table"});
+    const ops::Variable slot(g, Tensor::Vector<float>(std::vector<float>(18, 0.5f)).Reshaped(Shape{9, 2}),
+                             {.name = "slot"});
+    const Output ids = ops::Placeholder(g, DType::kInt32, Shape{-1}, "ids");
+    const Output values = ops::Placeholder(g, DType::kFloat32, Shape{-1, 2}, "values");
+    const ops::UniqueResult unique = ops::Unique(ids);
+    const Output sums = ops::UnsortedSegmentSum(values, unique.idx, ops::Size(unique.y));
+    Node* const update =
+        ops::ResourceSparseApplyAdagrad(table.handle(), slot.handle(), ops::Const(g, 0.1f), sums, unique.y);
+    Session session(g, "", Config());
+    session.Run({}, {}, {table.initializer(), slot.initializer()});
+    for (int i = 0; i < 6; ++i) {
+      const FeedList feeds = {{ids, Tensor::Vector<int32_t>({i, 8, i, 3, 8, i / 2})},
+                              {values, SeededNoise(Shape{6, 2}, 10 + i)}};
+      const Asked asked = AskedBy([&] { session.Run(feeds, {}, {update}); });
+      EXPECT_EQ(asked.graphs, way == 2 && i > 0 ? 1 : 0) << i;
+      results[way].push_back(session.Run(table.Read()));
+    }
+  }
+  ExpectSame(results[2], results[1]);
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    EXPECT_THAT(results[1][i].ToVector<float>(), Pointwise(FloatNear(1e-5f), results[0][i].ToVector<float>())) << i;
+  }
 }
 
 // A slice of rows begins where its row does, and cuDNN takes only addresses that are multiples of 16. Here a row of x

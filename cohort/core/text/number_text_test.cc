@@ -1,4 +1,4 @@
-#include "cohort/core/number_text.h"
+#include "cohort/core/text/number_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cohort/core/nearest_names.h"
+#include "cohort/core/text/nearest_names.h"
 
 #include <gtest/gtest.h>
 

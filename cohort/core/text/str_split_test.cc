@@ -1,4 +1,4 @@
-#include "cohort/core/str_split.h"
+#include "cohort/core/text/str_split.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

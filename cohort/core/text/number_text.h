@@ -9,7 +9,7 @@
 #include <system_error>
 #include <type_traits>
 
-#include "cohort/core/ascii_spaces.h"
+#include "cohort/core/text/ascii_spaces.h"
 
 namespace cohort {
 
