@@ -44,8 +44,11 @@ function(cohort_test NAME)
   # The presets release, asan and tsan compile several sources together, which takes a third less time than five at a
   # time. The preset dev compiles each alone, so that a changed test builds soon.
   set_target_properties(${NAME} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
-  # Tests spend their time in the libraries, so their own code is not optimised, and builds sooner.
-  if(COHORT_SANITIZE)
+  # Tests spend their time in the libraries, so their own code is not optimised, and builds sooner. In the archive of
+  # ./dev gpu-pack it is to be small.
+  if(COHORT_GPU_PROGRAMS)
+    target_compile_options(${NAME} PRIVATE -Os)
+  elseif(COHORT_SANITIZE)
     target_compile_options(${NAME} PRIVATE -O0)
   else()
     target_compile_options(${NAME} PRIVATE $<$<CONFIG:Release>:-O0>)

@@ -294,14 +294,14 @@ std::shared_ptr<Connection> PeerTable::DialUntil(const std::string& address, con
 }
 
 void PeerTable::PauseDialing(const std::string& task, Clock::time_point until, const DialLimits& limits) {
-  MutexLock lock(mu_);
   for (;;) {
-    if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
     if (const Status why = limits.interrupted ? limits.interrupted() : Status(); !why.ok()) {
       Status(why.code(), StrCat(why.message(), "; ", identity_.task, " waits no longer for ",
                                 task.empty() ? "the target's task" : task))
           .ThrowIfError();
     }
+    MutexLock lock(mu_);
+    if (stopped_) throw CancelledError(StrCat("[cluster] ", identity_.task, " was stopped while it waited for ", task));
     if (connections_.count(task) > 0 || !changed_.WaitUntil(mu_, until)) return;
   }
 }

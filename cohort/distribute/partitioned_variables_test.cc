@@ -96,11 +96,13 @@ TEST_F(PartitionedVariablesTest, AScopeCutsWhatIsMadeInIt) {
     // The partitioner of the variable has priority, and its parts are not cut again.
     const Partitioner three = distribute::FixedSizePartitioner(3);
     EXPECT_EQ(GetVariable(graph_, "b", Shape{6}, {.partitioner = three}).parts().size(), 3u);
+    const Partitioner one = distribute::FixedSizePartitioner(1);
+    EXPECT_TRUE(GetVariable(graph_, "whole", Shape{6}, {.partitioner = one}).parts().empty());
     EXPECT_TRUE(GetVariable(graph_, "scalar", Shape{}).parts().empty());
     EXPECT_TRUE(GetOrCreateGlobalStep(graph_).parts().empty());
   }
   EXPECT_TRUE(GetVariable(graph_, "c", Shape{4}).parts().empty());
-  EXPECT_EQ(graph_.variables().size(), 2u + 1 + 3 + 1 + 1 + 1 + 1);
+  EXPECT_EQ(graph_.variables().size(), 2u + 1 + 3 + 1 + 1 + 1 + 1 + 1);
   EXPECT_THAT(MessageOf<InvalidArgumentError>([this] {
                 GetVariable(graph_, "d", Shape{4, 4}, {.partitioner = distribute::FixedSizePartitioner(2, 1)});
               }),

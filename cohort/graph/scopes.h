@@ -46,7 +46,7 @@ struct COHORT_EXPORT VariableRequest {
   std::function<Output()> initial_value;  // adds the nodes of the initial value
   bool trainable = true;
   bool local = false;
-  bool is_part = false;  // it is to be a part of a variable that a creator has cut; it is not cut again
+  bool cut_is_decided = false;  // a creator has decided into how many parts it is cut; it is not cut again
 };
 using VariableMaker = std::function<VariableInfo*(const VariableRequest&)>;
 // Makes a variable, or changes the request and calls `next`. `next` is the creator of the scope around this one. For

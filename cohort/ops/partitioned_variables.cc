@@ -15,7 +15,7 @@
 namespace cohort::ops {
 
 int64_t NumberOfParts(const Partitioner& partitioner, const VariableRequest& request) {
-  if (partitioner == nullptr || request.is_part || request.shape.rank() < 1 || !request.shape.IsFullyDefined())
+  if (partitioner == nullptr || request.cut_is_decided || request.shape.rank() < 1 || !request.shape.IsFullyDefined())
     return 1;
   const std::vector<int64_t> parts = partitioner(request.shape, request.dtype);
   bool fits = parts.size() == static_cast<size_t>(request.shape.rank()) && parts[0] >= 1;
@@ -50,7 +50,7 @@ VariableInfo* CreateInParts(Graph& graph, const VariableMaker& next, const Varia
     VariableRequest own = request;
     own.name = StrCat(request.name, "/part_", made.size());
     own.shape.set_dim(0, part.rows);
-    own.is_part = true;
+    own.cut_is_decided = true;
     own.initial_value = [&] {
       if (!whole.valid()) whole = request.initial_value();
       std::vector<int64_t> from(static_cast<size_t>(request.shape.rank()), 0);
@@ -72,7 +72,11 @@ namespace {
 VariableCreator CutBy(Graph& graph, Partitioner partitioner) {
   return [&graph, partitioner = std::move(partitioner)](const VariableMaker& next, const VariableRequest& request) {
     const int64_t count = request.local ? 1 : NumberOfParts(partitioner, request);
-    if (count == 1) return next(request);
+    if (count == 1) {
+      VariableRequest whole = request;  // the partitioner of an outer scope is not asked
+      whole.cut_is_decided = whole.cut_is_decided || partitioner != nullptr;
+      return next(whole);
+    }
     std::vector<VariablePart> parts(static_cast<size_t>(count), {.rows = request.shape.dim(0) / count});
     for (int64_t i = 0; i < request.shape.dim(0) % count; ++i) ++parts[static_cast<size_t>(i)].rows;
     return CreateInParts(graph, next, request, parts);

@@ -1,6 +1,7 @@
 // Variables that are cut into parts along their rows, as tf.compat.v1.get_variable(partitioner=...) makes them, and
 // look-ups in them. Each part is a variable of its own, which the open device scopes place: with ReplicaDeviceSetter,
-// the parts go to the parameter servers in turn. Savers write and read the whole, also with another number of parts.
+// the parts go to the parameter servers in turn. Savers write and read the whole, also with another number of parts
+// (but then an id of a table that is looked up by kMod has another row).
 //
 //   const ops::Variable table = ops::GetVariable(
 //       graph, "embeddings", Shape{vocabulary, 128}, {.partitioner = distribute::FixedSizePartitioner(num_ps)});

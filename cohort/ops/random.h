@@ -54,8 +54,8 @@ COHORT_EXPORT Output RandomUniformInt(Output shape, const Operand& minval, const
                                       const NodeName& name = "RandomUniformInt");
 // Draws `num_samples` (int32 []) classes for each row of `logits` ([batch, classes] of float32, float64, bfloat16,
 // int32 or int64), with the probabilities of the row's softmax. Returns [batch, num_samples] of `output_dtype`, int32
-// or int64. A class whose logit is not finite is never drawn. As tf.random.categorical and tf.multinomial; the numbers
-// are TensorFlow's if that uses one thread.
+// or int64. A class whose logit is not finite is never drawn; if a row has no other class, its numbers are `classes`,
+// which is none. As tf.random.categorical and tf.multinomial; the numbers are TensorFlow's if that uses one thread.
 COHORT_EXPORT Output Multinomial(Output logits, const Operand& num_samples, int64_t seed = 0,
                                  DType output_dtype = DType::kInt64, const NodeName& name = "Multinomial");
 // Returns the rows of `value` in random order. `value` has any dtype.

@@ -41,15 +41,15 @@ COHORT_EXPORT Output Substr(Output input, const Operand& pos, const Operand& len
 // Returns each string with the matches of `pattern` replaced by `rewrite`, or only the first match if not
 // `replace_global`. `pattern` is a regular expression in the syntax of RE2. In `rewrite`, \1 to \9 stand for the groups
 // of the match, and \0 for all of it. Bytes that are not UTF-8 match no character. As in TensorFlow these are the op
-// StaticRegexReplace if both are texts, and RegexReplace if they are scalars of the graph. Throws InvalidArgumentError
-// for a pattern that is not a regular expression, and for a rewrite that has a \ before another character, or a group
-// that the pattern does not have. (TensorFlow then leaves the strings unchanged.)
+// StaticRegexReplace if both are texts, and RegexReplace if they are scalars of the graph. A pattern that is not a
+// regular expression fails the step with InvalidArgumentError, and so does a rewrite that has a \ before another
+// character, or a group that the pattern does not have. (TensorFlow then leaves the strings unchanged.)
 COHORT_EXPORT Output RegexReplace(Output input, const std::string& pattern, const std::string& rewrite,
                                   bool replace_global = true, const NodeName& name = "");
 COHORT_EXPORT Output RegexReplace(Output input, Output pattern, Output rewrite, bool replace_global = true,
                                   const NodeName& name = "");
 // Returns for each string whether the whole string matches the pattern. The ops are StaticRegexFullMatch and
-// RegexFullMatch. Throws InvalidArgumentError as RegexReplace.
+// RegexFullMatch. A pattern that is not a regular expression fails the step with InvalidArgumentError.
 COHORT_EXPORT Output RegexFullMatch(Output input, const std::string& pattern, const NodeName& name = "");
 COHORT_EXPORT Output RegexFullMatch(Output input, Output pattern, const NodeName& name = "");
 
@@ -66,8 +66,9 @@ struct COHORT_EXPORT SparseStrings {
   Output dense_shape;  // int64 [2]: the number of rows, and the length of the longest row
 };
 // Splits each string of `input` [rows] at `sep`. If `sep` is "", splits at runs of white space (see StringStrip), and
-// no part is empty. Otherwise "a,,b" split at "," has the parts "a", "" and "b". If `maxsplit` is positive, the rest
-// stays unsplit after so many splits. The op StringSplitV2. Throws InvalidArgumentError for another rank.
+// no part is empty but the rest behind the last split (see below). Otherwise "a,,b" split at "," has the parts "a", ""
+// and "b". If `maxsplit` is not negative, the rest stays unsplit after so many splits, and may be "". The op
+// StringSplitV2. Throws InvalidArgumentError for another rank.
 COHORT_EXPORT SparseStrings StringSplitV2(Output input, const std::string& sep = "", int64_t maxsplit = -1,
                                           const NodeName& name = "");
 // As StringSplitV2, and returns [rows, longest row], with `default_value` behind the parts of shorter rows.
@@ -96,7 +97,8 @@ struct COHORT_EXPORT StringNGramsOptions {
 // Returns the n-grams of each row of strings: all sequences of so many neighbours, joined by the separator. First come
 // those of the first width. A row that is shorter than the width (with its pads) has none of this width. If
 // `preserve_short_sequences`, a row that would have no n-gram at all, but is not empty, becomes one n-gram. Throws
-// InvalidArgumentError for widths < 1.
+// InvalidArgumentError for widths or pad widths out of range (from 1 or -1 to 2^20). N-grams of more than 2^28 strings,
+// or of more than 4 GiB, together fail the step with ResourceExhaustedError.
 COHORT_EXPORT RowSplits StringNGrams(const RowSplits& data, const std::vector<int64_t>& ngram_widths,
                                      const StringNGramsOptions& options = {}, const NodeName& name = "");
 

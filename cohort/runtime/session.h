@@ -53,7 +53,8 @@ struct COHORT_EXPORT SessionConfig {
   std::chrono::milliseconds connect_timeout = std::chrono::hours(2);
   // The session calls it between two attempts to reach a task that is not up, about every half second. If it returns an
   // error, the wait ends, and the call that waits (the constructor, Run, RunAsync or MakeCallable) fails with this
-  // error. It must not use the session. It is called as long as the session exists. Null: only the limits end the wait.
+  // error. It is called on any thread, and on several at once, as long as the session exists. It must return soon,
+  // throw nothing, and use no session. Null: only the limits end the wait.
   std::function<Status()> interrupted = nullptr;
   // Allows connections that are not encrypted to addresses other than loopback. It has an effect only if the target is
   // a server of another process.

@@ -125,7 +125,7 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
  public:
   // Calls Begin of all hooks, finalizes the scaffold and with it the graph, creates the first session, and calls
   // AfterCreateSession of all hooks. Throws what these throw. Throws OutOfRangeError if this is not the chief and its
-  // server says that training is done.
+  // server says that training is done, and CancelledError if the program is told to stop while it waits for a task.
   MonitoredSession(Graph& graph, std::unique_ptr<SessionCreator> creator, MonitoredSessionOptions options = {});
   // Calls Close, unless the block is left by an exception: then it ends the session without calling the hooks' End. An
   // error of Close is only logged.
@@ -139,6 +139,7 @@ class [[nodiscard]] COHORT_EXPORT MonitoredSession {
   // unless the chief has restored or initialized the variables meanwhile. Throws
   // - FailedPreconditionError if should_stop() is true, or after Close;
   // - InvalidArgumentError if two hooks, or a hook and the caller, feed the same value;
+  // - CancelledError if the program is told to stop (SIGTERM, Ctrl-C, RequestStop) while the step waits for a task;
   // - the first error that a thread of the coordinator had;
   // - what Session::Run throws, such as OutOfRangeError at the end of the data, and what hooks throw.
   RunResults Run(const FeedList& feeds, const std::vector<Output>& fetches, const std::vector<Node*>& targets = {},

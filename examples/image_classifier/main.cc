@@ -75,6 +75,7 @@ void Train(const Flags& flags) {
   model.Compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   const keras::History history = model.Fit(
       training.dataset.Prefetch(2), {.epochs = flags.epochs, .verbose = 2, .validation_data = validation.dataset});
+  if (history.interrupted()) return;  // told to stop: an earlier model stays
   std::printf("validation accuracy: %.4f\n", history["val_accuracy"].back());
   model.Save(flags.model);
   std::printf("the model is in %s\n", flags.model.c_str());

@@ -35,5 +35,6 @@ int main() {
   keras::Sequential model({keras::MakeLayer<Sines>(), keras::Dense(2, {.activation = "softmax"})}, {.seed = 1});
   model.Compile({.loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}, .train_step = RobustStep});
   const keras::History history = model.Fit(x, y, {.epochs = 30, .verbose = 2, .validation_split = 0.3});
+  if (history.interrupted()) return 0;
   std::printf("test accuracy: %.4f\n", history["val_accuracy"].back());
 }

@@ -61,8 +61,10 @@ void Train(const TFConfigClusterResolver& resolver) {
   Tensor x, y;
   MakeSpirals(&x, &y);
   const keras::History history = model.Fit({x, y}, {.epochs = 25, .verbose = 2});
-  std::cout << "loss from " << history["loss"].front() << " to " << history["loss"].back() << ", accuracy "
-            << history["accuracy"].back() << std::endl;
+  if (!history.interrupted()) {
+    std::cout << "loss from " << history["loss"].front() << " to " << history["loss"].back() << ", accuracy "
+              << history["accuracy"].back() << std::endl;
+  }
   cluster->server()->AnnounceDone();
 }
 

@@ -29,13 +29,15 @@ keras::ModelData Points(int64_t count) {
   return {x, y};
 }
 
-void TrainAndSave(const std::string& path) {
+// Returns false, without saving, if the program was told to stop.
+bool TrainAndSave(const std::string& path) {
   keras::Sequential model({keras::Input(Shape{2}, {.name = "point"}), keras::Dense(32, {.activation = "relu"}),
                            keras::Dense(32, {.activation = "relu"}), keras::Dense(2, {.activation = "softmax"})},
                           {.name = "circle", .seed = 1});
   model.Compile({.optimizer = keras::Adam({.learning_rate = 0.01}), .loss = "sparse_categorical_crossentropy"});
-  model.Fit(Points(2000), {.epochs = 8, .verbose = 0});
+  if (model.Fit(Points(2000), {.epochs = 8, .verbose = 0}).interrupted()) return false;
   model.Save(path);
+  return true;
 }
 
 // One client: requests of 1 to 16 points each. Returns how many of its points get the right class.
@@ -58,7 +60,7 @@ int64_t Serve(const keras::Predictor& predictor, const keras::ModelData& points,
 
 int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "predictor.keras";
-  TrainAndSave(path);
+  if (!TrainAndSave(path)) return 0;
   // Requests come from many threads, so each of them computes with one.
   const keras::Predictor predictor = keras::Predictor::Load(path, {.session = {.intra_op_parallelism_threads = 1}});
   for (const keras::Predictor::Value& input : predictor.inputs()) {

@@ -93,7 +93,9 @@ int Train(const Flags& flags, const distribute::StrategyPtr& strategy) {
   // Each worker of a cluster has an order of its own. A repeated dataset has no end, so the number of steps is given.
   const data::Dataset batches = clicks.Shuffle(examples::kClicksOfAFile).Repeat().Batch(flags.batch_size).Prefetch(4);
   const int64_t steps = examples::kClicksOfAFile / flags.batch_size;
-  model.Fit(batches, {.epochs = flags.epochs, .steps_per_epoch = steps * static_cast<int64_t>(files.train.size())});
+  const keras::History history =
+      model.Fit(batches, {.epochs = flags.epochs, .steps_per_epoch = steps * static_cast<int64_t>(files.train.size())});
+  if (history.interrupted()) return 0;  // told to stop: an earlier model stays
   const data::Dataset test = examples::ReadClicks({files.test}).Repeat().Batch(flags.batch_size);
   const keras::Logs logs = model.Evaluate(test, {.verbose = 0, .steps = steps});
   std::printf("%zu cities; AUC on other clicks: %.4f\n", cities.size(), keras::FindLog(logs, "auc").value());

@@ -6,6 +6,7 @@
 // of IMDB's reviews has a folder "unsup", which is no class.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,14 +77,16 @@ keras::Sequential Network(const Flags& flags, const Texts& texts) {
       {.seed = 1});
 }
 
-// Trains a model, saves it, and returns its accuracy on the other texts.
-double Train(const Flags& flags, const Texts& texts) {
+// Trains a model, saves it, and returns its accuracy on the other texts. Returns nothing, and saves nothing, if the
+// program was told to stop.
+std::optional<double> Train(const Flags& flags, const Texts& texts) {
   keras::Sequential model = Network(flags, texts);
   model.Compile({.optimizer = keras::Adam({.learning_rate = 0.01}),
                  .loss = "sparse_categorical_crossentropy",
                  .metrics = {"accuracy"}});
   const keras::History history = model.Fit(texts.training.Prefetch(2),
                                            {.epochs = flags.epochs, .verbose = 2, .validation_data = texts.validation});
+  if (history.interrupted()) return {};
   model.Save(flags.model);
   std::printf("the model is in %s\n", flags.model.c_str());
   return history["val_accuracy"].back();
@@ -116,10 +119,14 @@ void Run(const Flags& flags) {
   const bool generated = flags.data_dir.empty();
   if (generated && !flags.no_train) std::printf("training on generated sentences: no --data_dir is given\n");
   const Texts texts = generated ? GenerateTexts(flags) : ReadTexts(flags);
-  const double accuracy = flags.no_train ? 0 : Train(flags, texts);
+  std::optional<double> accuracy;
+  if (!flags.no_train) {
+    accuracy = Train(flags, texts);
+    if (!accuracy.has_value()) return;
+  }
   if (!flags.predict.empty()) Predict(flags, texts.class_names);
-  if (flags.no_train) return;
-  std::printf("validation accuracy: %.4f%s\n", accuracy, generated ? " (of generated sentences)" : "");
+  if (!accuracy.has_value()) return;
+  std::printf("validation accuracy: %.4f%s\n", *accuracy, generated ? " (of generated sentences)" : "");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "cohort/distribute/testing/parameter_servers.h"
 #include "cohort/keras/keras.h"
+#include "cohort/ops/comparison.h"
+#include "cohort/ops/reduction.h"
 
 namespace cohort {
 namespace {
@@ -42,6 +44,9 @@ double LossOf(const keras::Logs& logs) {
 TEST_F(ParameterServerEvaluateTest, AnEvaluationTakesEachBatchOnce) {
   const std::vector<Tensor> numbers = Numbers(78);
   const data::Dataset dataset = data::Dataset::FromTensorSlices(numbers);
+  // A dataset that does not say how many elements it has.
+  const data::Dataset unknown = dataset.Filter(
+      [](Graph&, const std::vector<Output>& element) { return std::vector<Output>{ops::Sum(element[1]) >= 0.0f}; });
   for (const int workers : {1, 3}) {
     const auto strategy = Open(workers, 2);
     for (const int steps_per_execution : {1, 4}) {
@@ -54,6 +59,8 @@ TEST_F(ParameterServerEvaluateTest, AnEvaluationTakesEachBatchOnce) {
       EXPECT_DOUBLE_EQ(evaluate(dataset.Shuffle(78).Batch(2), 39), 38.5);
       EXPECT_DOUBLE_EQ(evaluate({numbers[0], numbers[1]}, 78), 38.5);
       EXPECT_DOUBLE_EQ(evaluate(dataset.Batch(1), 100), 38.5);  // there are no more
+      EXPECT_DOUBLE_EQ(evaluate(unknown.Batch(1), 20), 9.5);
+      EXPECT_DOUBLE_EQ(evaluate(unknown.Batch(1), 100), 38.5);
       const keras::History history = model.Fit(dataset.Batch(1), {.epochs = 3,
                                                                   .verbose = 0,
                                                                   .validation_data = dataset.Batch(1),

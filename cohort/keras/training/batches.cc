@@ -214,6 +214,11 @@ const WorkerBatches* Batches::of_workers() {
   if (asked_workers_) return of_workers_ ? &*of_workers_ : nullptr;
   asked_workers_ = true;
   if (options_.strategy == nullptr || options_.strategy->closure_workers().empty()) return nullptr;
+  if (options_.starts_over && dataset_->Cardinality() == data::kUnknownCardinality) {
+    LogInfo("keras", options_.caller, ": this process reads the data and sends each batch to a worker, because the ",
+            "number of batches is not known, and each is evaluated once");
+    return nullptr;
+  }
   const data::Dataset first = DatasetOfWorker(0);
   try {
     data::Serialize(first, data::kMaxGraphSourceBytes);

@@ -75,8 +75,8 @@ class Batches {
 
   // With a ParameterServerStrategy: returns what the workers read themselves. Each of them has all batches, again and
   // again, in an order of its own if the data are shuffled (but a dataset's shuffle with a seed has the same order
-  // everywhere). If starts_over, all have one order. Returns null, and logs the reason once, if the data need this
-  // process; then Next gives the batches.
+  // everywhere). If starts_over, all have one order, and the number of batches must be known or infinite. Returns null,
+  // and logs the reason once, if the data need this process; then Next gives the batches.
   const WorkerBatches* of_workers();
   // Returns how many steps the workers make in this epoch with of_workers(). If starts_over, and the data are known to
   // have fewer batches than steps_per_epoch, it is that number, and a line of the log says so.

@@ -1,8 +1,8 @@
 #include "cohort/runtime/data_flow/lookup_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/core/text/number_text.h"
 
 namespace cohort {
 namespace {
@@ -24,47 +25,62 @@ struct KeyType<std::string> {
   using Type = std::string_view;  // of the string in the tensor of keys
 };
 
-bool SameElement(const Tensor& values, int64_t a, int64_t b) {
-  if (values.dtype() == DType::kString) return values.data<std::string>()[a] == values.data<std::string>()[b];
-  const size_t size = DTypeSize(values.dtype());
-  const char* bytes = static_cast<const char*>(values.raw_data());
-  return std::memcmp(bytes + size * static_cast<size_t>(a), bytes + size * static_cast<size_t>(b), size) == 0;
+// Returns whether element i of `a` is element j of `b`. Requires: both have the same dtype.
+bool AreSame(const Tensor& a, int64_t i, const Tensor& b, int64_t j) {
+  if (a.dtype() == DType::kString) return a.data<std::string>()[i] == b.data<std::string>()[j];
+  const size_t size = DTypeSize(a.dtype());
+  return std::memcmp(static_cast<const char*>(a.raw_data()) + size * static_cast<size_t>(i),
+                     static_cast<const char*>(b.raw_data()) + size * static_cast<size_t>(j), size) == 0;
 }
 
 template <typename T>
 class ContentsOf final : public LookupTable::Contents {
  public:
-  ContentsOf(const Tensor& keys, const Tensor& all_values) : keys_(keys.Clone()) {
+  ContentsOf(const std::string& table, const Tensor& all_keys, const Tensor& all_values) {
+    keys = all_keys.Clone();
     values = all_values.Clone();
-    places_.reserve(static_cast<size_t>(keys_.num_elements()));
-    const T* key = keys_.data<T>();
-    for (int64_t i = 0; i < keys_.num_elements(); ++i) {
+    places_.reserve(static_cast<size_t>(keys.num_elements()));
+    const T* key = keys.data<T>();
+    for (int64_t i = 0; i < keys.num_elements(); ++i) {
       const auto [place, added] = places_.emplace(key[i], i);
-      if (added || SameElement(values, place->second, i)) continue;
-      throw InvalidArgumentError(StrCat("[table] the key \"", key[i], "\" occurs twice, with different values"));
+      if (added || AreSame(values, place->second, values, i)) continue;
+      throw InvalidArgumentError(StrCat("[table] the key \"", key[i], "\" of the table '", table, "' occurs at ",
+                                        place->second, " and at ", i, ", counted from 0, with different values"));
     }
   }
   int64_t size() const override { return static_cast<int64_t>(places_.size()); }
-  void FindPlaces(const Tensor& keys, int64_t* places) const override {
-    const T* key = keys.data<T>();
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+  void FindPlaces(const Tensor& wanted, int64_t* places) const override {
+    const T* key = wanted.data<T>();
+    for (int64_t i = 0; i < wanted.num_elements(); ++i) {
       const auto found = places_.find(key[i]);
       places[i] = found == places_.end() ? -1 : found->second;
     }
   }
 
  private:
-  const Tensor keys_;
   std::unordered_map<typename KeyType<T>::Type, int64_t> places_;
 };
 
-std::shared_ptr<LookupTable::Contents> MakeContents(const Tensor& keys, const Tensor& values) {
+std::shared_ptr<LookupTable::Contents> MakeContents(const std::string& table, const Tensor& keys,
+                                                    const Tensor& values) {
   switch (keys.dtype()) {
-    case DType::kString: return std::make_shared<ContentsOf<std::string>>(keys, values);
-    case DType::kInt64: return std::make_shared<ContentsOf<int64_t>>(keys, values);
-    case DType::kInt32: return std::make_shared<ContentsOf<int32_t>>(keys, values);
+    case DType::kString: return std::make_shared<ContentsOf<std::string>>(table, keys, values);
+    case DType::kInt64: return std::make_shared<ContentsOf<int64_t>>(table, keys, values);
+    case DType::kInt32: return std::make_shared<ContentsOf<int32_t>>(table, keys, values);
     default: throw InvalidArgumentError(StrCat("[table] expected keys of int32, int64 or string; got ", keys.dtype()));
   }
+}
+
+// Returns whether both have the same keys with the same values, in any order.
+bool AreSame(const LookupTable::Contents& a, const LookupTable::Contents& b) {
+  if (a.size() != b.size()) return false;
+  std::vector<int64_t> places(static_cast<size_t>(a.keys.num_elements()));
+  b.FindPlaces(a.keys, places.data());
+  for (int64_t i = 0; i < a.keys.num_elements(); ++i) {
+    const int64_t place = places[static_cast<size_t>(i)];
+    if (place < 0 || !AreSame(a.values, i, b.values, place)) return false;
+  }
+  return true;
 }
 
 void CopyElement(const Tensor& from, int64_t i, Tensor& to, int64_t j) {
@@ -95,7 +111,11 @@ class TableLine {
 
  private:
   std::string Text(int64_t index, int64_t offset) const {
-    if (index == -1) return std::to_string(number_ + offset);
+    if (index == -1) {
+      int64_t shifted = 0;
+      if (__builtin_add_overflow(number_, offset, &shifted)) Fail(StrCat("has no number with the offset ", offset));
+      return std::to_string(shifted);
+    }
     if (index == -2) return std::string(line_);
     std::string_view rest = line_;
     for (int64_t column = 0;; ++column) {
@@ -108,11 +128,9 @@ class TableLine {
   template <typename T>
   T Number(int64_t index, int64_t offset) const {
     const std::string text = Text(index, offset);
-    T number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size())
-      Fail(StrCat("has \"", text, "\", which is no number"));
-    return number;
+    const std::optional<T> number = ParseNumber<T>(text);
+    if (!number.has_value()) Fail(StrCat("has \"", text, "\", which is no number of dtype ", kDTypeOf<T>));
+    return *number;
   }
   [[noreturn]] void Fail(const std::string& what) const {
     throw InvalidArgumentError(StrCat("[table] line ", number_ + 1, " of ", file_.path, " ", what));
@@ -128,7 +146,7 @@ class TableLine {
 LookupTable::LookupTable(std::string name, DType key_dtype, DType value_dtype, bool starts_empty)
     : name_(std::move(name)), key_dtype_(key_dtype), value_dtype_(value_dtype) {
   if (IsHandle(value_dtype)) throw InvalidArgumentError(StrCat("[table] a table has no values of ", value_dtype));
-  if (starts_empty) contents_ = MakeContents(Tensor(key_dtype, Shape{0}), Tensor(value_dtype, Shape{0}));
+  if (starts_empty) contents_ = MakeContents(name_, Tensor(key_dtype, Shape{0}), Tensor(value_dtype, Shape{0}));
 }
 
 std::string LookupTable::Describe() const { return StrCat("table '", name_, "'"); }
@@ -139,14 +157,29 @@ void LookupTable::CheckDTypes(DType key_dtype, DType value_dtype) const {
                                        value_dtype_, "; a node expects ", key_dtype, " and ", value_dtype));
 }
 
-void LookupTable::Replace(const Tensor& keys, const Tensor& values) {
+std::shared_ptr<const LookupTable::Contents> LookupTable::Made(const Tensor& keys, const Tensor& values) const {
   if (keys.dtype() != key_dtype_ || values.dtype() != value_dtype_ || keys.shape().rank() != 1 ||
       values.shape() != keys.shape()) {
     throw InvalidArgumentError(StrCat("[table] expected a vector of keys of ", key_dtype_, " and as many values of ",
                                       value_dtype_, " for the table '", name_, "'; got ", keys.dtype(), keys.shape(),
                                       " and ", values.dtype(), values.shape()));
   }
-  std::shared_ptr<const Contents> made = MakeContents(keys, values);
+  return MakeContents(name_, keys, values);
+}
+
+void LookupTable::Initialize(const Tensor& keys, const Tensor& values) {
+  std::shared_ptr<const Contents> made = Made(keys, values);
+  MutexLock lock(mu_);
+  if (contents_ != nullptr && !AreSame(*contents_, *made)) {
+    throw FailedPreconditionError(StrCat("[table] the table '", name_, "' has ", contents_->size(),
+                                         " keys already, and an initializer has other keys or values (", made->size(),
+                                         " keys); give one of the two tables another shared_name"));
+  }
+  contents_ = std::move(made);
+}
+
+void LookupTable::Replace(const Tensor& keys, const Tensor& values) {
+  std::shared_ptr<const Contents> made = Made(keys, values);
   MutexLock lock(mu_);
   contents_ = std::move(made);
 }

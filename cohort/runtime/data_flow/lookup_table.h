@@ -24,6 +24,9 @@ class LookupTable final : public Resource {
   std::string Describe() const override;
   // Throws FailedPreconditionError if the table has other dtypes.
   void CheckDTypes(DType key_dtype, DType value_dtype) const;
+  // Fills the table for the first time; `keys` and `values` as in Replace. Throws FailedPreconditionError, and leaves
+  // the table as it is, if it was filled before with other contents (the same ones are no error, as in TensorFlow).
+  void Initialize(const Tensor& keys, const Tensor& values) COHORT_EXCLUDES(mu_);
   // Replaces the contents. `keys` and `values` are vectors of the same length. Throws InvalidArgumentError for other
   // shapes or dtypes, or if a key occurs twice with different values.
   void Replace(const Tensor& keys, const Tensor& values) COHORT_EXCLUDES(mu_);
@@ -40,11 +43,14 @@ class LookupTable final : public Resource {
     virtual int64_t size() const = 0;
     // Writes the place of each key among the values, or -1.
     virtual void FindPlaces(const Tensor& keys, int64_t* places) const = 0;
+    Tensor keys;    // a vector
     Tensor values;  // a vector
   };
 
  private:
   std::shared_ptr<const Contents> contents() const COHORT_EXCLUDES(mu_);
+  // Throws InvalidArgumentError as Replace does.
+  std::shared_ptr<const Contents> Made(const Tensor& keys, const Tensor& values) const;
 
   const std::string name_;
   const DType key_dtype_;

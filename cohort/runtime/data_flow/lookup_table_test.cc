@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/core/file.h"
 #include "cohort/core/testing/temp_folder.h"
@@ -37,7 +40,7 @@ TEST(LookupTable, BadCallsAreNamed) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
                 table.Replace(keys, Tensor::Vector(Numbers{1, 2}));
               }),
-              HasSubstr("\"a\" occurs twice"));
+              HasSubstr("the key \"a\" of the table 'mine' occurs at 0 and at 1"));
   EXPECT_THROW(table.Replace(keys, Tensor::Vector(Numbers{1})), InvalidArgumentError);
   EXPECT_THROW(table.Replace(Tensor::Vector(Numbers{1}), Tensor::Vector(Numbers{1})), InvalidArgumentError);
   table.Replace(Tensor::Vector(Words{}), Tensor::Vector(Numbers{}));
@@ -46,6 +49,20 @@ TEST(LookupTable, BadCallsAreNamed) {
   EXPECT_THROW(table.CheckDTypes(DType::kString, DType::kFloat32), FailedPreconditionError);
   EXPECT_THROW(LookupTable("t", DType::kFloat32, DType::kInt64, true), InvalidArgumentError);
   EXPECT_THROW(LookupTable("t", DType::kString, DType::kResource, true), InvalidArgumentError);
+}
+
+TEST(LookupTable, IsInitializedOnce) {
+  LookupTable table("mine", DType::kString, DType::kInt64, false);
+  table.Initialize(Tensor::Vector(Words{"a", "b"}), Tensor::Vector(Numbers{1, 2}));
+  table.Initialize(Tensor::Vector(Words{"b", "a", "b"}), Tensor::Vector(Numbers{2, 1, 2}));
+  for (const auto& [keys, values] :
+       {std::pair(Words{"a", "b"}, Numbers{1, 3}), {Words{"a", "c"}, Numbers{1, 2}}, {Words{"a"}, Numbers{1}}}) {
+    EXPECT_THAT(
+        MessageOf<FailedPreconditionError>([&] { table.Initialize(Tensor::Vector(keys), Tensor::Vector(values)); }),
+        HasSubstr("the table 'mine' has 2 keys already"));
+    EXPECT_THAT(table.Find(Tensor::Vector(Words{"a", "b"}), Tensor::Scalar(int64_t{-1})).ToVector<int64_t>(),
+                ElementsAre(1, 2));
+  }
 }
 
 TEST(LookupTable, ReadsFiles) {
@@ -68,6 +85,15 @@ TEST(LookupTable, ReadsFiles) {
   EXPECT_THAT(MessageOf<InvalidArgumentError>(
                   [&] { ReadTableFile({.path = path, .vocab_size = 4}, DType::kString, DType::kInt64); }),
               HasSubstr("it has 3"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                ReadTableFile({.path = path, .offset = std::numeric_limits<int64_t>::max()}, DType::kString,
+                              DType::kInt64);
+              }),
+              HasSubstr("line 2 of " + path + " has no number with the offset"));
+  WriteFileAtomically(path, " +5 \n0x10\n1e-50");
+  EXPECT_THAT(
+      ReadTableFile({.path = path, .value_index = -2}, DType::kString, DType::kFloat32).second.ToVector<float>(),
+      ElementsAre(5, 16, 0));
   EXPECT_THROW(ReadTableFile({.path = folder / "none"}, DType::kString, DType::kInt64), NotFoundError);
 }
 

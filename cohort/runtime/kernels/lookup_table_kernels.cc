@@ -46,7 +46,8 @@ class TableHandleKernel final : public OpKernel {
   int64_t epoch_ COHORT_GUARDED_BY(mu_) = -1;
 };
 
-void Fill(KernelContext& ctx) { ResourceOf<LookupTable>(ctx.input(0)).Replace(ctx.input(1), ctx.input(2)); }
+void Fill(KernelContext& ctx) { ResourceOf<LookupTable>(ctx.input(0)).Initialize(ctx.input(1), ctx.input(2)); }
+void Import(KernelContext& ctx) { ResourceOf<LookupTable>(ctx.input(0)).Replace(ctx.input(1), ctx.input(2)); }
 
 void FillFromFile(KernelContext& ctx) {
   LookupTable& table = ResourceOf<LookupTable>(ctx.input(0));
@@ -59,7 +60,7 @@ void FillFromFile(KernelContext& ctx) {
                                              .delimiter = node.attr<std::string>("delimiter"),
                                              .offset = node.attr<int64_t>("offset")},
                                             table.key_dtype(), table.value_dtype());
-  table.Replace(keys, values);
+  table.Initialize(keys, values);
 }
 
 void Find(KernelContext& ctx) {
@@ -75,7 +76,7 @@ void RegisterLookupTableKernels(KernelRegistry& registry) {
   registry.RegisterHost<TableHandleKernel<true>>("MutableHashTableV2");
   registry.RegisterHostFn("InitializeTableV2", Fill);
   registry.RegisterHostFn("InitializeTableFromTextFileV2", FillFromFile);
-  registry.RegisterHostFn("LookupTableImportV2", Fill);
+  registry.RegisterHostFn("LookupTableImportV2", Import);
   registry.RegisterHostFn("LookupTableFindV2", Find);
   registry.RegisterHostFn("LookupTableSizeV2", Size);
 }

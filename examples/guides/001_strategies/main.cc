@@ -102,7 +102,7 @@ int TrainWithFit(const std::string& training, const std::string& folder) {
   // All workers call the callback. The weights are equal on all of them, and only the chief writes.
   if (!folder.empty()) options.callbacks.push_back(keras::ModelCheckpoint({.filepath = folder + "/{epoch}.keras"}));
   const keras::History history = model.Fit(Images().Shuffle(kImages, 1).Batch(global_batch_size), options);
-  if (strategy->is_chief()) {
+  if (strategy->is_chief() && !history.interrupted()) {
     std::printf("%d replicas, GLOBAL_BATCH_SIZE %lld, accuracy %.3f\n", strategy->num_replicas_in_sync(),
                 static_cast<long long>(global_batch_size), history["accuracy"].back());
   }

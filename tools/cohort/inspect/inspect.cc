@@ -98,6 +98,10 @@ bool InspectAny(const std::string& path, const InspectOptions& options, std::ost
   }
   if (fs::is_directory(path) && FileExists(path + "/saved_model.pb")) return InspectSavedModel(path, options, out, err);
   if (fs::is_directory(path)) return InspectDirectory(path, options, out, err);
+  if (fs::path(path).filename() == "saved_model.pb") {
+    const std::string dir = fs::path(path).parent_path();
+    return InspectSavedModel(dir.empty() ? "." : dir, options, out, err);
+  }
   RefuseKerasFile(path);
   return IsEventFile(path) ? InspectEvents(path, options, out, err) : InspectRecords(path, options, out, err);
 }

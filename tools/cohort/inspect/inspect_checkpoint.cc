@@ -1,3 +1,5 @@
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -64,6 +66,7 @@ class CheckpointLister {
       return;
     }
     proto::TrackableObjectGraph objects;
+    const google::protobuf::LogSilencer quiet;  // names that are no UTF-8 are only reported here, too
     if (!Try([&] { CheckParsed(objects.ParseFromString(reader_.Read(kObjectGraph).scalar<std::string>())); })) return;
     for (const auto& object : objects.nodes()) {
       for (const auto& tensor : object.attributes()) variables_[tensor.checkpoint_key()] = tensor.full_name();

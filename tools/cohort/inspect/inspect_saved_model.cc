@@ -1,6 +1,7 @@
 // Lists the graphs of a SavedModel with their signatures, as `saved_model_cli show --all` does, and then its values.
 #include <google/protobuf/stubs/logging.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <set>
@@ -61,6 +62,17 @@ void ListGraph(const proto::MetaGraphDef& meta, std::ostream& out) {
   table.Print(out);
 }
 
+bool HasVariables(const proto::MetaGraphDef& meta) {
+  const auto have = [](const auto& nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [](const proto::NodeDef& node) {
+      return node.op() == "VarHandleOp" || node.op() == "VariableV2" || node.op() == "Variable";
+    });
+  };
+  const auto& functions = meta.graph_def().library().function();
+  return have(meta.graph_def().node()) ||
+         std::any_of(functions.begin(), functions.end(), [&](const auto& f) { return have(f.node_def()); });
+}
+
 }  // namespace
 
 bool InspectSavedModel(const std::string& dir, const InspectOptions& options, std::ostream& out, std::ostream& err) {
@@ -76,7 +88,10 @@ bool InspectSavedModel(const std::string& dir, const InspectOptions& options, st
       << (model.meta_graphs_size() == 1 ? " graph\n" : " graphs\n");
   for (const proto::MetaGraphDef& meta : model.meta_graphs()) ListGraph(meta, out);
   const std::string values = StrCat(dir, "/variables/variables");
-  return !FileExists(values + ".index") || InspectCheckpoint(values, options, out, err);
+  if (FileExists(values + ".index")) return InspectCheckpoint(values, options, out, err);
+  if (std::none_of(model.meta_graphs().begin(), model.meta_graphs().end(), HasVariables)) return true;
+  err << "cohort inspect: " << values << ".index is not there, and the model has variables\n";
+  return false;
 }
 
 }  // namespace cohort::tools

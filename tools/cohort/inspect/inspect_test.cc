@@ -114,6 +114,14 @@ TEST(InspectTest, SavedModel) {
                                 HasSubstr("graph {serve}, written by TensorFlow 2.15.1: 1 nodes, 1 functions, 2 ops\n"),
                                 HasSubstr("variables/variables: 2 tensors"), Not(HasSubstr("init_op"))));
   EXPECT_THAT(result.out, ContainsRegex("serving_default +input +x +float32 +\\[\\?\\] +serving_default_x:0\n"));
+  EXPECT_EQ(Inspected(folder / "saved_model.pb").out, result.out);
+  fs::remove(folder / "variables/variables.index");
+  EXPECT_EQ(Inspected(folder.path()).code, 0);  // it has no variables
+  meta->mutable_graph_def()->mutable_library()->mutable_function(0)->add_node_def()->set_op("VarHandleOp");
+  Put(folder / "saved_model.pb", model.SerializeAsString());
+  const Result without = Inspected(folder.path());
+  EXPECT_EQ(without.code, 1);
+  EXPECT_THAT(without.err, HasSubstr("variables/variables.index is not there"));
   Put(folder / "saved_model.pb", "\x12\xff");
   EXPECT_THAT(Inspected(folder.path()).err, HasSubstr("is damaged"));
 }

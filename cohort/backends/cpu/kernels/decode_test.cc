@@ -25,6 +25,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::Interpreter;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using Strings = std::vector<std::string>;
 
 class DecodeTest : public ::testing::Test {
@@ -109,6 +111,10 @@ TEST_F(DecodeTest, SparseIndicesAreChecked) {
   EXPECT_THAT(message(Tensor::FromValues<int64_t>({1, 2}, Shape{1, 2}), two, zero), HasSubstr("[1,2]"));
   EXPECT_THAT(message(Tensor::FromValues<int64_t>({1, 2}, Shape{2, 1, 1}), two, zero), HasSubstr("[2,1,1]"));
   EXPECT_THAT(message(Tensor::Vector<int64_t>({1, 2}), two, Tensor(DType::kFloat32, {0})), HasSubstr("default_value"));
+  // A shape with more elements than a number can say.
+  const Tensor huge = Tensor::Vector<int64_t>({int64_t{1} << 40, int64_t{1} << 40});
+  const Tensor at = Tensor::FromValues<int64_t>({int64_t{1} << 39, 5}, Shape{1, 2});
+  EXPECT_THAT(Message(dense, {{indices, at}, {shape, huge}, {values, zero}, {rest, zero}}), Not(IsEmpty()));
 }
 
 TEST_F(DecodeTest, MultinomialDrawsByProbability) {

@@ -140,6 +140,7 @@ void SparseToDense(KernelContext& ctx) {
   const Tensor indices = AsCoordinates(ctx.input(0), whole.rank());
   const Tensor& values = ctx.input(2);
   const Tensor& default_value = ctx.input(3);
+  Tensor& out = ctx.AllocateOutput(0, whole);  // first: it checks the number of elements
   const std::vector<int64_t> places = RowsOf(indices, whole, ops::NdIndexOf(indices.shape(), whole));
   if (default_value.num_elements() != 1) {
     throw InvalidArgumentError(StrCat("expected one default_value; got the shape ", default_value.shape()));
@@ -155,7 +156,6 @@ void SparseToDense(KernelContext& ctx) {
                                         places[i] == places[i - 1] ? " repeats" : " comes before", " row ", i - 1));
     }
   }
-  Tensor& out = ctx.AllocateOutput(0, whole);
   cpu::ForElements(out.dtype(), "SparseToDense", [&]<typename T>(T) {
     T* to = static_cast<T*>(out.raw_data());
     std::fill(to, to + out.num_elements(), *static_cast<const T*>(default_value.raw_data()));

@@ -151,6 +151,10 @@ void UnicodeEncode(KernelContext& ctx) {
   }
 }
 
+// What n-grams may take together.
+constexpr int64_t kMostStrings = int64_t{1} << 28;
+constexpr int64_t kMostBytes = int64_t{1} << 32;
+
 class NGramsKernel final : public OpKernel {
  public:
   explicit NGramsKernel(const KernelConstruction& c)
@@ -170,10 +174,12 @@ class NGramsKernel final : public OpKernel {
       return;
     }
     const std::vector<int64_t> splits = SplitsOf(ctx.input(1), data.num_elements());
+    CheckNumber(splits);
     std::vector<std::string> ngrams;
     std::vector<int64_t> ends = {0};
+    int64_t bytes = 0;
     for (size_t row = 0; row + 1 < splits.size(); ++row) {
-      AddRow(values + splits[row], splits[row + 1] - splits[row], &ngrams);
+      AddRow(values + splits[row], splits[row + 1] - splits[row], &ngrams, &bytes);
       ends.push_back(static_cast<int64_t>(ngrams.size()));
     }
     SetIntegers(ctx, 1, ends);
@@ -185,26 +191,48 @@ class NGramsKernel final : public OpKernel {
   // How many pads stand on each side of a row.
   int64_t PadsFor(int64_t width) const { return pad_width_ < 0 ? width - 1 : std::min(pad_width_, width - 1); }
 
-  void AddRow(const std::string* row, int64_t length, std::vector<std::string>* ngrams) const {
+  // Throws ResourceExhaustedError before a small file or model makes the kernel work for hours.
+  void CheckNumber(const std::vector<int64_t>& splits) const {
+    int64_t strings = 0;
+    for (size_t row = 0; row + 1 < splits.size(); ++row) {
+      for (const int64_t width : widths_) {
+        const int64_t ngrams = splits[row + 1] - splits[row] + 2 * PadsFor(width) - width + 1;
+        int64_t more = 0;
+        if (ngrams <= 0) continue;
+        if (__builtin_mul_overflow(ngrams, width, &more) || more > kMostStrings - strings) {
+          throw ResourceExhaustedError(StrCat("expected n-grams of at most ", kMostStrings, " strings together; row ",
+                                              row, " has ", ngrams, " of width ", width));
+        }
+        strings += more;
+      }
+    }
+  }
+
+  void AddRow(const std::string* row, int64_t length, std::vector<std::string>* ngrams, int64_t* bytes) const {
     const size_t before = ngrams->size();
     for (const int64_t width : widths_) {
       const int64_t pads = PadsFor(width);
       for (int64_t begin = -pads; begin + width <= length + pads; ++begin) {
-        ngrams->push_back(Joined(row, length, begin, width));
+        ngrams->push_back(Joined(row, length, begin, width, bytes));
       }
     }
     if (!preserves_short_ || length == 0 || ngrams->size() > before) return;
     const int64_t pads = std::max<int64_t>(pad_width_, 0);
-    ngrams->push_back(Joined(row, length, -pads, length + 2 * pads));
+    ngrams->push_back(Joined(row, length, -pads, length + 2 * pads, bytes));
   }
 
-  // Joins the values of `row` from `begin` on. Before and behind them are pads.
-  std::string Joined(const std::string* row, int64_t length, int64_t begin, int64_t width) const {
+  // Joins the values of `row` from `begin` on. Before and behind them are pads. Adds the length of the result to
+  // *bytes.
+  std::string Joined(const std::string* row, int64_t length, int64_t begin, int64_t width, int64_t* bytes) const {
     std::string ngram;
     for (int64_t i = begin; i < begin + width; ++i) {
       if (i > begin) ngram += separator_;
       ngram += i < 0 ? left_pad_ : i < length ? row[i] : right_pad_;
+      if (static_cast<int64_t>(ngram.size()) > kMostBytes - *bytes) {
+        throw ResourceExhaustedError(StrCat("expected n-grams of at most ", kMostBytes, " bytes together"));
+      }
     }
+    *bytes += static_cast<int64_t>(ngram.size());
     return ngram;
   }
 

@@ -33,8 +33,9 @@ class StringsTest : public ::testing::Test {
   static std::string WhenMade(const Make& make) {
     return MessageOf<E>(make);
   }
+  template <typename E = InvalidArgumentError>
   static std::string WhenRun(const Output& output) {
-    return MessageOf<InvalidArgumentError>([&] { Interpreter().Run1(output); });
+    return MessageOf<E>([&] { Interpreter().Run1(output); });
   }
 
   Graph graph_;
@@ -106,6 +107,15 @@ TEST_F(StringsTest, RowsThatAreNoneAreRefused) {
   EXPECT_THAT(ngrams({-1}, 0), HasSubstr("got -1"));
   EXPECT_THAT(ngrams({std::numeric_limits<int64_t>::max()}, 0), HasSubstr("ngram_widths in [1, "));
   EXPECT_THAT(ngrams({1}, int64_t{1} << 40), HasSubstr("pad_width of at most"));
+  EXPECT_THAT(WhenRun<ResourceExhaustedError>(
+                  ops::StringNGrams({Texts({"a"}), Integers({0, 1})}, {1 << 20}, {.pad_width = -1}).values),
+              HasSubstr("n-grams of at most 268435456 strings together; row 0 has 1048576"));
+  const std::string long_pad(size_t{1} << 20, 'x');
+  EXPECT_THAT(
+      WhenRun<ResourceExhaustedError>(ops::StringNGrams({Texts({"a"}), Integers({0, 1})}, {1 << 13},
+                                                        {.left_pad = long_pad, .right_pad = long_pad, .pad_width = -1})
+                                          .values),
+      HasSubstr("4294967296 bytes together"));
 }
 
 TEST_F(StringsTest, ErrorsInUtf8FailTheStepIfTheyAreAskedTo) {

@@ -187,6 +187,8 @@ TEST(LookupVectorsTest, LookupsHaveIdfWeightsToo) {
   const std::vector<double> learned = LearnIdfWeights(x, Strings{"a", "b"});
   EXPECT_THAT(learned, ElementsAre(DoubleNear(std::log(5.0 / 3), 1e-12), DoubleNear(std::log(2.0), 1e-12)));
   EXPECT_EQ(LearnIdfWeights(data::Dataset::FromTensorSlices({x}).Batch(1), Strings{"a", "b"}), learned);
+  // Three documents without a token count as others do.
+  EXPECT_THAT(LearnIdfWeights(Tensor(DType::kString, Shape{3, 0}), Strings{"a"}), ElementsAre(std::log(4.0)));
   const auto strings = RunLayer(StringLookup({.max_tokens = 6,
                                               .vocabulary = {"a", "b"},
                                               .idf_weights = {0.5, 2},

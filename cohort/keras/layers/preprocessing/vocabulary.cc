@@ -90,6 +90,8 @@ class DocumentCounts {
   void Add(const Tensor& data) {
     const int rank = data.shape().rank();
     const int64_t length = rank == 0 ? 1 : data.shape().dim(rank - 1);
+    // Documents without tokens count, too.
+    if (length == 0) documents_ += data.shape().Sub(0, rank - 1).num_elements();
     WithValues<T>(data, [&](const auto* values, int64_t number) {
       for (int64_t i = 0; i < number; ++i) {
         if (i % length == 0) ++documents_;
