@@ -29,7 +29,7 @@ NAMED = {
     ("cohort/keras/losses/crossentropy.cc", "Sigmoid"),
 }
 # Tests that list words which happen to be activations.
-LISTS = {"cohort/core/nearest_names_test.cc"}
+LISTS = {"cohort/core/text/nearest_names_test.cc"}
 
 
 def _literals(tree, path):
