@@ -163,6 +163,30 @@ TEST_F(CudaStreamTest, CallbacksComeInTheOrderOfEvents) {
   EXPECT_EQ(order.back(), 4);
 }
 
+// Otherwise the event of the other thread would come before what was enqueued for it, and its step would not learn of
+// bad data that the first thread has asked for.
+TEST_F(CudaStreamTest, NoEventOfAnotherThreadComesBetweenARecordsWorkAndItsEvent) {
+  std::atomic<bool> other_recorded{false};
+  bool is_first = true, came_between = false;
+  std::thread other;
+  stream_.SetBeforeRecord([&]() -> StreamEvent::Callback {
+    if (!is_first) return {};  // the other thread's call
+    is_first = false;
+    other = std::thread([&] {
+      stream_.Record();
+      other_recorded = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // enough for an event, if nothing holds it back
+    came_between = other_recorded;
+    return {};
+  });
+  stream_.Record();
+  other.join();
+  stream_.SetBeforeRecord({});
+  EXPECT_FALSE(came_between);
+  EXPECT_TRUE(other_recorded);
+}
+
 TEST_F(CudaStreamTest, WhatIsEnqueuedBeforeARecordComesBeforeItsEvent) {
   const Value value(driver_);
   int seen = -1;
