@@ -61,8 +61,10 @@ Shape KnownShape(const KernelContext& ctx, const IndexedList& list, int shape_in
     if (const Tensor element = list.At(i); element.defined()) known = known.MergedWith(element.shape());
   }
   if (known.IsFullyDefined()) return known;
-  throw InvalidArgumentError(
-      StrCat("[tensor list] an element of the list was never set, and of its shape only ", known, " is known"));
+  throw InvalidArgumentError(StrCat("[tensor list] ",
+                                    list.size() == 0 ? "the list is empty, and of the shape of its elements"
+                                                     : "an element of the list was never set, and of its shape",
+                                    " only ", known, " is known"));
 }
 
 void CheckElement(const KernelContext& ctx, const Tensor& element, const Shape& shape) {
