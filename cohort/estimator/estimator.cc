@@ -181,7 +181,10 @@ void Estimator::Build(ModelGraph& model, const InputFn& input_fn, ModeKeys mode,
   model.spec = model_fn_({model.graph, features, labels, mode, config_, NamedFeatures(features, input.feature_names)});
   LogInfo(kLog, "Done calling model_fn.");
   CheckSpec(model.spec, mode);
-  if (mode == ModeKeys::kTrain && warm_start_from_) train::WarmStart(model.graph, *warm_start_from_);
+  // The chief gives the variables their first values; a folder with a checkpoint has later ones.
+  if (mode == ModeKeys::kTrain && warm_start_from_ && role_.is_chief && latest_checkpoint().empty()) {
+    train::WarmStart(model.graph, *warm_start_from_);
+  }
   if (mode == ModeKeys::kEval) model.AddMeanLoss();
   model.MakeScaffold(config_);
 }

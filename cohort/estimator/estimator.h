@@ -78,8 +78,7 @@ struct COHORT_EXPORT EstimatorSpec {
 };
 
 using ModelFn = std::function<EstimatorSpec(const ModelFnArgs& args)>;
-// Called once for each call of Train, Evaluate and Predict, on each task. The dataset is not split between tasks.
-// A dataset converts to it; the names of the features, one for each, are optional:
+// What an InputFn returns. A dataset converts to it; the names of the features, one for each, are optional:
 //   return {dataset, {"age", "income"}};
 struct COHORT_EXPORT Input {
   data::Dataset dataset;
@@ -88,6 +87,8 @@ struct COHORT_EXPORT Input {
   Input(data::Dataset dataset, std::vector<std::string> feature_names)
       : dataset(std::move(dataset)), feature_names(std::move(feature_names)) {}
 };
+// Called once for each call of Train, Evaluate and Predict, on each task. The dataset is not split between tasks. If
+// the number of names does not fit the dataset, the call throws InvalidArgumentError.
 using InputFn = std::function<Input()>;
 
 struct COHORT_EXPORT TrainOptions {
@@ -127,7 +128,8 @@ class COHORT_EXPORT Estimator {
   // Logs the settings. Makes the folder. Throws what CheckRunConfig and RoleOf throw, InvalidArgumentError if
   // `model_fn` is null, and the errors of core/file.h if the folder cannot be made or written.
   // With `warm_start_from`, Train lets the variables begin with the values of that checkpoint (see
-  // checkpoint/init_from_checkpoint.h), unless model_dir has a checkpoint.
+  // checkpoint/init_from_checkpoint.h), unless model_dir has a checkpoint. Only the chief reads it, and Train then
+  // throws what train::WarmStart throws.
   Estimator(ModelFn model_fn, const RunConfig& config,
             std::optional<train::WarmStartSettings> warm_start_from = std::nullopt);
 

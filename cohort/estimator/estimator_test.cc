@@ -77,6 +77,7 @@ TEST_F(EstimatorTest, AWarmStartBeginsWithAnotherModelsValues) {
   EXPECT_EQ(warm.GetVariableValue("dense/kernel").ToVector<float>(), trained.ToVector<float>());
   EXPECT_EQ(warm.GetVariableValue("dense/bias").ToVector<float>()[0], 0.0f);
   EXPECT_EQ(warm.GetVariableValue("global_step").scalar<int64_t>(), 1);
+  std::filesystem::remove_all(folder_.path());
   warm.Train(testing::TrainingData, {.steps = 1});  // goes on with its own checkpoint
   EXPECT_EQ(warm.GetVariableValue("global_step").scalar<int64_t>(), 2);
 }

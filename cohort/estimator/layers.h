@@ -62,7 +62,7 @@ struct COHORT_EXPORT Conv2DOptions {
 };
 // Returns activation(convolution of inputs and kernel + bias): [batch, rows, columns, filters] for `inputs` of [batch,
 // rows, columns, channels], float32 or bfloat16. Adds the variables "<name>/kernel" [kernel rows, kernel columns,
-// channels, filters] and "<name>/bias" [filters]. Throws InvalidArgumentError if `filters` is less than 1, for a
+// channels, filters] and "<name>/bias" [filters]. Throws InvalidArgumentError if a size is less than 1, for a
 // padding of another name, for inputs of another rank, and if the channels are not known.
 COHORT_EXPORT Output Conv2D(Output inputs, int64_t filters, Pair kernel_size, const Conv2DOptions& options = {});
 
@@ -71,7 +71,8 @@ struct COHORT_EXPORT Pooling2DOptions {
   std::string name;               // "": the name of the function in TensorFlow
 };
 // Return the largest element, or the mean, of each window of `pool_size` in each channel; the windows are `strides`
-// apart. `inputs` are as for Conv2D.
+// apart. `inputs` are as for Conv2D. They throw InvalidArgumentError for sizes below 1 and for a padding of another
+// name.
 COHORT_EXPORT Output MaxPooling2D(Output inputs, Pair pool_size, Pair strides, const Pooling2DOptions& options = {});
 COHORT_EXPORT Output AveragePooling2D(Output inputs, Pair pool_size, Pair strides,
                                       const Pooling2DOptions& options = {});

@@ -76,6 +76,31 @@ TEST_F(LayersTest, LossesAndMetricsNameShapesThatDoNotFit) {
   EXPECT_THAT(Message([&] { losses::GetTotalLoss(graph_); }), HasSubstr("there is none"));
 }
 
+TEST_F(LayersTest, WeightsOfMetricsGetTheRankOfTheValues) {
+  const Output labels = ops::Const(graph_, std::vector<float>{1, 2}, Shape{2});
+  const Output predictions = ops::Const(graph_, std::vector<float>{2, 6}, Shape{2, 1});
+  const metrics::Metric squeezed =
+      metrics::MeanAbsoluteError(labels, predictions, ops::Const(graph_, std::vector<float>{1, 2}, Shape{2, 1}));
+  const metrics::Metric expanded = metrics::Mean(predictions, ops::Const(graph_, std::vector<float>{3, 1}, Shape{2}));
+  Session session(graph_);
+  session.Run(ops::LocalVariablesInitializer(graph_));
+  session.Run({}, {}, {squeezed.update, expanded.update});
+  EXPECT_FLOAT_EQ(session.Run(squeezed.value).scalar<float>(), (1.0f + 2 * 4) / 3);
+  EXPECT_FLOAT_EQ(session.Run(expanded.value).scalar<float>(), (3 * 2.0f + 6) / 4);
+}
+
+// [2, 1] weights beside [2] losses would give four products.
+TEST_F(LayersTest, WeightsOfUnknownRankDoNotBroadcastTheValues) {
+  const Output x = ops::Const(graph_, std::vector<float>{1, 2}, Shape{2});
+  const Output weights = Of(Shape::UnknownRank());
+  const Output loss = losses::AbsoluteDifference(x, ops::ZerosLike(x), {.weights = weights});
+  Session session(graph_);
+  const auto run = [&](const Tensor& value) { return session.Run({{weights, value}}, {loss})[0].scalar<float>(); };
+  EXPECT_FLOAT_EQ(run(Tensor::Vector<float>({3, 0})), 3.0f);
+  EXPECT_FLOAT_EQ(run(Tensor::Scalar(2.0f)), 3.0f);
+  EXPECT_THAT(Message([&] { run(Tensor::FromValues<float>({1, 2}, Shape{2, 1})); }), HasSubstr("[2,1]"));
+}
+
 TEST_F(LayersTest, TheTotalLossHasThoseOfWeights) {
   const Output x = ops::Const(graph_, std::vector<float>{1, 2}, Shape{1, 2});
   const Regularizer regularizer = [](Output w) { return 0.5f * ops::L2Loss(w); };

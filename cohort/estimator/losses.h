@@ -40,8 +40,8 @@ struct COHORT_EXPORT LossOptions {
 // weights of another shape.
 COHORT_EXPORT Output ComputeWeightedLoss(Output losses, const LossOptions& options = {});
 
-// In the next functions, labels and predictions (or logits) have one shape, and are computed in float32, whatever their
-// dtypes. They throw InvalidArgumentError for different shapes.
+// In the next five functions, labels and predictions (or logits) have one shape, and are computed in float32, whatever
+// their dtypes. They throw InvalidArgumentError for different shapes.
 COHORT_EXPORT Output AbsoluteDifference(Output labels, Output predictions, const LossOptions& options = {});
 COHORT_EXPORT Output MeanSquaredError(Output labels, Output predictions, const LossOptions& options = {});
 // max(0, 1 - y * logits), where y is -1 for the label 0 and 1 for the label 1.
@@ -88,7 +88,7 @@ COHORT_EXPORT Output SparseSoftmaxCrossEntropy(Output labels, Output logits, con
 // Adds a loss to a collection.
 COHORT_EXPORT void AddLoss(Output loss, const std::string& loss_collection = kLosses);
 // Return the losses of the graph, in the order in which they were added. Regularization losses are those that layers
-// with a kernel_regularizer add.
+// with a kernel_regularizer add; their sum is 0 if there is none.
 COHORT_EXPORT std::vector<Output> GetLosses(const Graph& graph, const std::string& loss_collection = kLosses);
 COHORT_EXPORT std::vector<Output> GetRegularizationLosses(const Graph& graph);
 COHORT_EXPORT Output GetRegularizationLoss(Graph& graph, const NodeName& name = "total_regularization_loss");

@@ -44,9 +44,25 @@ Pair AlignedFloats(const char* metric, Output labels, Output predictions) {
   return {weights::AsFloat(x.labels), weights::AsFloat(x.predictions)};
 }
 
+// Returns weights::For. As in tf.compat.v1.metrics, weights with a last dimension of 1 more or less than the values
+// lose it or get it.
+Output WeightsFor(Output values, const ops::Operand& given) {
+  if (given.is_number()) return weights::For(values, given);
+  Output weights = given.output();
+  const Shape &own = weights.shape(), &of = values.shape();
+  if (own.has_rank() && of.has_rank() && own.rank() > 0) {
+    if (own.rank() == of.rank() + 1 && own.dim(of.rank()) == 1) {
+      weights = ops::Squeeze(weights, {-1});
+    } else if (own.rank() + 1 == of.rank()) {
+      weights = ops::ExpandDims(weights, -1);
+    }
+  }
+  return weights::For(values, weights);
+}
+
 // Returns the weights in the shape of the values.
 Output FullWeights(Output values, const ops::Operand& given) {
-  const Output ones = ops::OnesLike(values), weights = weights::For(values, given);
+  const Output ones = ops::OnesLike(values), weights = WeightsFor(values, given);
   return weights.valid() ? ones * weights : ones;
 }
 
@@ -56,7 +72,7 @@ Metric WeightedMean(Output values, const ops::Operand& given) {
   const ops::Variable total = State(graph, "total"), count = State(graph, "count");
   const Output numbers = weights::AsFloat(values);
   Output sum, size;
-  if (weights::For(numbers, given).valid()) {
+  if (WeightsFor(numbers, given).valid()) {
     const Output weights = FullWeights(numbers, given);
     sum = ops::Sum(numbers * weights);
     size = ops::Sum(weights);

@@ -19,7 +19,8 @@ struct COHORT_EXPORT Metric {
 
 // In all functions, `weights` is a number, a scalar, or a value of the rank of the values whose dimensions are 1 or
 // those of the values. Labels and predictions have one shape; a last dimension of 1 that only one of them has is
-// dropped. They throw InvalidArgumentError for shapes that do not fit.
+// dropped, and weights lose or get one to have the rank of the values. They throw InvalidArgumentError for shapes that
+// do not fit; if a rank is not known, the step fails with it.
 
 // The weighted mean of all values of all batches: float32 []. 0 if there was none.
 COHORT_EXPORT Metric Mean(Output values, const ops::Operand& weights = 1.0f, const std::string& name = "mean");

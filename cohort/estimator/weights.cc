@@ -22,7 +22,9 @@ Output For(Output values, const ops::Operand& weights) {
   const Output given = AsFloat(weights.output());
   const Shape& shape = given.shape();
   const Shape& of = values.shape();
-  if (!shape.has_rank() || !of.has_rank() || shape.rank() == 0) return given;
+  if (shape.IsScalar()) return given;
+  // Values and weights of different ranks must not broadcast to more elements than there are values.
+  if (!shape.has_rank() || !of.has_rank()) return ops::BroadcastTo(given, ops::ShapeOf(values));
   bool fits = shape.rank() == of.rank();
   for (int i = 0; fits && i < of.rank(); ++i) {
     fits = shape.dim(i) == 1 || shape.dim(i) < 0 || of.dim(i) < 0 || shape.dim(i) == of.dim(i);

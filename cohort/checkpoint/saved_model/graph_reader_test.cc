@@ -366,6 +366,16 @@ TEST_F(GraphReaderTest, FunctionsThatWouldBeTooLargeAreRefused) {
   EXPECT_THAT(WhyNot<InvalidArgumentError>(Call("f0"), functions), HasSubstr("too large"));
 }
 
+// The name of one node of the caller would be in each node of the function.
+TEST_F(GraphReaderTest, TextsThatWouldBeTooLargeAreRefused) {
+  const std::string name(size_t{1} << 17, 'n');
+  std::string body = InBody("a0", "Neg", {"t"}, kFloat);
+  for (int i = 1; i < 2000; ++i) body += InBody(StrCat("a", i), "AddV2", {StrCat("a", i - 1, ":z:0"), "t"}, kFloat);
+  const std::string graph =
+      InGraph(name, "Neg", {"x"}, kFloat) + InGraph("call", "PartitionedCall", {name}, Calls("f"));
+  EXPECT_THAT(WhyNot<InvalidArgumentError>(graph, One("f", body, "a1999:z:0")), HasSubstr("too large"));
+}
+
 TEST_F(GraphReaderTest, BadCallsAreNamed) {
   EXPECT_THAT(WhyNot<NotFoundError>(Call("f"), ""),
               AllOf(HasSubstr("'call'"), HasSubstr("'f', which the library lacks")));

@@ -97,9 +97,31 @@ TEST(ReferenceVariablesTest, AGraphThatIsImportedTwiceHasItsOwnVariables) {
   Graph graph;
   for (const char* prefix : {"a", "b"}) ImportGraphDef(graph, def.SerializeAsString(), prefix);
   Session session(graph);
+  EXPECT_EQ(graph.FindNode("a/w")->attr<std::string>("shared_name"), "a/w");
   session.Run(graph.FindNode("a/w/Assign"));
   EXPECT_TRUE(session.Run(graph.FindOutput("a/is_there")).scalar<bool>());
   EXPECT_FALSE(session.Run(graph.FindOutput("b/is_there")).scalar<bool>());
+}
+
+// A read for each input, each with all control inputs, would make a small file large.
+TEST(ReferenceVariablesTest, ANodeReadsAVariableOnce) {
+  RegisterAll();
+  proto::GraphDef def;
+  const std::string text =
+      TrainingGraph() + NodeText("one", "NoOp", {}, "") + NodeText("two", "NoOp", {}, "") +
+      NodeText("sum", "AddN", {"w", "w", "w", "^one", "^two"}, StrCat(kFloat, "attr { key: 'N' value { i: 3 } } "));
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &def));
+  const std::unique_ptr<Graph> graph = ParseGraphDef(def.SerializeAsString());
+  const Node* const sum = graph->FindNode("sum");
+  EXPECT_EQ(sum->input(0), sum->input(1));
+  EXPECT_EQ(sum->input(0), sum->input(2));
+  const Node* const read = sum->input(0).node;
+  EXPECT_EQ(read->op_name(), "ReadVariableOp");
+  ASSERT_EQ(read->control_inputs().size(), 1u);
+  EXPECT_THAT(read->control_inputs()[0]->control_inputs(), ElementsAre(graph->FindNode("one"), graph->FindNode("two")));
+  Session session(*graph);
+  session.Run(graph->FindNode("w/Assign"));
+  EXPECT_THAT(session.Run(graph->FindOutput("sum")).ToVector<float>(), ElementsAre(3, 6));
 }
 
 TEST(ReferenceVariablesTest, AnUpdateWithoutAFormForHandlesIsNamed) {

@@ -12,13 +12,19 @@ Output ClosureContext::Argument(DType dtype, const Shape& shape) {
   return arguments_.back();
 }
 
+namespace {
+
+const std::shared_ptr<PerWorkerSource>& SharedSourceOf(const PerWorkerValue& value) {
+  if (value.valid()) return value.source();
+  throw InvalidArgumentError(
+      "[coordinator] expected a PerWorkerValue; got an empty one: make it with CreatePerWorkerValue or "
+      "CreatePerWorkerDataset");
+}
+
+}  // namespace
+
 const std::shared_ptr<PerWorkerSource>& ClosureContext::AddSource(const PerWorkerValue& value) {
-  if (!value.valid()) {
-    throw InvalidArgumentError(
-        "[coordinator] expected a PerWorkerValue; got an empty one: make it with CreatePerWorkerValue or "
-        "CreatePerWorkerDataset");
-  }
-  sources_.push_back(value.source());
+  sources_.push_back(SharedSourceOf(value));
   return value.source();
 }
 
@@ -32,7 +38,7 @@ std::vector<Output> ClosureContext::GetAt(const PerWorkerValue& value, Output in
   return AddSource(value)->GetAt(worker_, index);
 }
 
-void ClosureContext::CountAgain(const PerWorkerValue& value) { elements_ += value.source()->elements(); }
+void ClosureContext::CountAgain(const PerWorkerValue& value) { elements_ += SharedSourceOf(value)->elements(); }
 
 void ClosureFunction::CheckArguments(const std::vector<Tensor>& arguments) const {
   const std::vector<Output>& wanted = workers_[0].arguments;

@@ -223,6 +223,7 @@ bool ClosureWorker::Recover() {
   closing_ = true;
   session_.reset();  // gives back what is still in flight
   closing_ = false;
+  says_end_ = true;  // only now: a closure that was in flight may have ended well
   prepared_.clear();
   ready_function_ = nullptr;
   while (true) {
@@ -265,7 +266,6 @@ void ClosureWorker::Tell(const Status& why) {
     LogWarning("coordinator", "closures on ", device_, " wait for another task", since,
                ", and run again then: ", why.message());
   }
-  says_end_ = true;
 }
 
 void ClosureWorker::CheckLimits(const Status& why) {

@@ -282,7 +282,7 @@ void ImportGraphDef(Graph& graph, std::string_view bytes, const std::string& pre
                                       " bytes that are none (damaged, cut off or of another format)"));
   }
   CheckVersion(def);
-  UseVariableHandles(prefix, &def);
+  UseVariableHandles(prefix.empty() ? "" : StrCat(prefix, "/"), &def);
   const ForeignOps none;
   TensorBudget budget;
   ImportNodes(graph, def, prefix, budget, none);

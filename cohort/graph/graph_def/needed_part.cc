@@ -148,12 +148,16 @@ class Inliner {
   }
 
  private:
+  // Throws NotFoundError if the library lacks the function that `caller` needs.
+  const proto::FunctionDef& FunctionCalled(const std::string& name, const std::string& caller) const {
+    const auto found = functions_.find(name);
+    if (found != functions_.end()) return *found->second;
+    throw NotFoundError(StrCat("[graph] ", caller, " needs the function '", name, "', which the library lacks"));
+  }
+
   const Inlined& Inline(const std::string& name, const std::string& caller) {
     if (const auto done = inlined_.find(name); done != inlined_.end()) return *done->second;
-    const auto found = functions_.find(name);
-    if (found == functions_.end()) {
-      throw NotFoundError(StrCat("[graph] ", caller, " needs the function '", name, "', which the library lacks"));
-    }
+    const proto::FunctionDef& called = FunctionCalled(name, caller);
     if (!open_.insert(name).second)
       throw InvalidArgumentError(StrCat("[graph] the function '", name, "' calls itself"));
     if (open_.size() > kMaxDepth) {
@@ -162,7 +166,7 @@ class Inliner {
     }
     auto result = std::make_unique<Inlined>();
     proto::FunctionDef& def = result->def;
-    def = *found->second;
+    def = called;
     DescribeArgs(def);
     Prune(EndsOf(def), name, *def.mutable_node_def());
     LowerCases(name, *def.mutable_node_def());
@@ -232,10 +236,15 @@ class Inliner {
         continue;
       }
       const auto branches = node.attr().find("branches");
-      proto::FunctionDef first;
+      proto::FunctionDef first;  // without its nodes
       if (branches != node.attr().end() && branches->second.list().func_size() > 0) {
-        const auto found = functions_.find(branches->second.list().func(0).name());
-        if (found != functions_.end()) first = *found->second;
+        const proto::FunctionDef& branch =
+            FunctionCalled(branches->second.list().func(0).name(), Describe(node, function));
+        Take(branch.signature().ByteSizeLong(), "Case");
+        *first.mutable_signature() = branch.signature();
+        *first.mutable_arg_attr() = branch.arg_attr();
+        const auto shapes = branch.attr().find("_input_shapes");
+        if (shapes != branch.attr().end()) (*first.mutable_attr())["_input_shapes"] = shapes->second;
       }
       DescribeArgs(first);
       context.first = &first;
@@ -395,6 +404,7 @@ class Caller {
     replaced_.insert(node.name());
     Call call{node, callee, {}, {}, ByName(callee.def.node_def(), callee.def.signature().name()), {}};
     ReadInputs(call);
+    TakeTexts(call);
     for (const proto::NodeDef& inner : callee.def.node_def()) {
       call.renamed.emplace(inner.name(), NewName(StrCat(node.name(), "/", inner.name())));
     }
@@ -425,6 +435,22 @@ class Caller {
         throw InvalidArgumentError(StrCat("[graph] the name '", name, "' stands for two things", In(signature.name())));
       }
     }
+  }
+
+  // Counts the names of the caller's nodes that the copies get: those of arguments and of control inputs, and the name
+  // of the call in its results.
+  void TakeTexts(const Call& call) const {
+    uint64_t controls = 0;
+    for (const std::string& control : call.controls) controls = std::max<uint64_t>(controls, control.size());
+    uint64_t texts = static_cast<uint64_t>(call.callee.def.signature().output_arg_size()) * call.node.name().size();
+    for (const proto::NodeDef& inner : call.callee.def.node_def()) {
+      texts += controls;
+      for (const std::string& input : inner.input()) {
+        const auto arg = call.args.find(IsControl(input) ? input.substr(1) : input);
+        if (arg != call.args.end()) texts += arg->second.size();
+      }
+    }
+    inliner_.Take(texts, call.callee.def.signature().name());
   }
 
   // If effects of the function wait for several nodes, they wait for one node that waits for these.

@@ -37,7 +37,8 @@ class InlinedValues {
 // nodes with an effect run after the control inputs of the call, and readers of a result run after the function's
 // effects. Control inputs that order no effect are removed, and so are Identity nodes that only pass a value on, so
 // that kernels can be fused across the borders of functions. The functions get shapes and dtypes of handles from where
-// TensorFlow 2 writes them. Throws InvalidArgumentError, which names the function, if
+// TensorFlow 2 writes them. A Case node becomes nested branches (case_op.h). Throws InvalidArgumentError, which names
+// the function, if
 // - functions call each other, or name each other in branches and loops, in a circle or more than 100 deep;
 // - the library has two functions of a name, or the graph or a function two nodes of a name;
 // - a call has another number of inputs than the function has arguments;

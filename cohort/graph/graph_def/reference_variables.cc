@@ -39,7 +39,7 @@ struct Reference {
 
 class Converter {
  public:
-  Converter(const std::string& prefix, proto::GraphDef* def) : prefix_(prefix), def_(*def) {
+  Converter(std::string prefix, proto::GraphDef* def) : prefix_(std::move(prefix)), def_(*def) {
     for (const proto::NodeDef& node : def_.node()) original_.emplace(node.name(), node);
   }
 
@@ -82,11 +82,12 @@ class Converter {
       SetOp(*form, node);
     }
     const proto::NodeDef before = *node;
+    Reads reads_before;
     for (int i = 0; i < before.input_size(); ++i) {
       const std::optional<Reference> reference = ReferenceOf(before.input(i));
       if (!reference) continue;
       if (i >= handles) {
-        node->set_input(i, AddRead(before, i, *reference));
+        node->set_input(i, AddRead(before, i, *reference, &reads_before));
         continue;
       }
       node->set_input(i, reference->variable);
@@ -110,26 +111,51 @@ class Converter {
     }
   }
 
-  // Adds the node that reads the variable for input `i` of the node, after what the node itself waits for. Returns its
-  // name.
-  std::string AddRead(const proto::NodeDef& node, int i, const Reference& reference) {
+  // The reads that a node has so far, and the node that waits for its several control inputs.
+  struct Reads {
+    std::map<std::pair<std::string, std::string>, std::string> by_reference;  // the variable and the update
+    std::string wait;
+  };
+
+  // Returns the name of the node that reads the variable for input `i` of the node, after what the node itself waits
+  // for. Adds it, unless an input before needs the same.
+  std::string AddRead(const proto::NodeDef& node, int i, const Reference& reference, Reads* reads) {
+    std::string& known = reads->by_reference[{reference.variable, reference.update}];
+    if (!known.empty()) return known;
     proto::NodeDef read;
     read.set_name(StrCat(node.name(), "/read_", i));
     read.set_op("ReadVariableOp");
     const proto::NodeDef& variable = original_.at(reference.variable);
     read.set_device(variable.device());
     read.add_input(reference.variable);
-    for (const std::string& input : node.input()) {
-      if (input.starts_with('^')) read.add_input(input);
-    }
+    AddControls(node, reads, &read);
     if (!reference.update.empty()) read.add_input("^" + reference.update);
     const auto dtype = variable.attr().find("dtype");
     if (dtype != variable.attr().end()) (*read.mutable_attr())["dtype"] = dtype->second;
     *def_.add_node() = read;
-    return read.name();
+    return known = read.name();
   }
 
-  const std::string& prefix_;
+  // Lets `read` wait for what the node waits for; if that is much, by one node for all reads.
+  void AddControls(const proto::NodeDef& node, Reads* reads, proto::NodeDef* read) {
+    std::vector<std::string> controls;
+    for (const std::string& input : node.input()) {
+      if (input.starts_with('^')) controls.push_back(input);
+    }
+    if (controls.size() > 1 && reads->wait.empty()) {
+      proto::NodeDef wait;
+      wait.set_name(StrCat(node.name(), "/read_after"));
+      wait.set_op("NoOp");
+      wait.set_device(node.device());
+      for (const std::string& control : controls) wait.add_input(control);
+      *def_.add_node() = wait;
+      reads->wait = StrCat("^", wait.name());
+    }
+    if (!reads->wait.empty()) controls = {reads->wait};
+    for (const std::string& control : controls) read->add_input(control);
+  }
+
+  const std::string prefix_;
   proto::GraphDef& def_;
   std::map<std::string, proto::NodeDef> original_;
 };

@@ -50,9 +50,10 @@ COHORT_EXPORT Model LoadModel(const std::string& path, const LoadOptions& option
 COHORT_EXPORT void SaveWeights(const Model& model, const std::string& path);
 // Reads weights and, if the model is compiled, the optimizer's state, from a ".keras" or a ".weights.h5" file. As in
 // Keras, the weights of a layer are found by the layer's class and by its position among the layers of this class.
-// Throws InvalidArgumentError if weights do not fit; then nothing has changed. The error names the file, the HDF5 group
-// in it, and the layer. Throws DataLossError for a damaged file, FailedPreconditionError if input shapes are not known.
-// If the optimizer's state does not fit, logs a warning and keeps the current state.
+// Throws InvalidArgumentError if weights do not fit, or if the file has other idf weights than a layer with a
+// vocabulary was made with; then nothing has changed. The error names the file, the HDF5 group in it, and the layer.
+// Throws DataLossError for a damaged file, FailedPreconditionError if input shapes are not known. If the optimizer's
+// state does not fit, logs a warning and keeps the current state.
 COHORT_EXPORT void LoadWeights(Model& model, const std::string& path);
 
 // Writes the inference graph as an ONNX file (opset 17, float32), for example for onnxruntime. Inputs and outputs have

@@ -16,6 +16,7 @@
 #include "cohort/keras/layers/image_layers.h"
 #include "cohort/keras/layers/normalization_layers.h"
 #include "cohort/keras/layers/preprocessing/image_preprocessing.h"
+#include "cohort/keras/layers/preprocessing/preprocessing_layers.h"
 #include "cohort/keras/testing/layer_runs.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/reduction.h"
@@ -79,6 +80,20 @@ TEST_F(ModelSavingTest, ALoadedModelGoesOnAsTheSavedOne) {
   EXPECT_EQ(Train(again, 5), loss);
   EXPECT_EQ(Weights(loaded), Weights(*model));
   EXPECT_EQ(loaded.Evaluate(Counting(Shape{4, 2}), Counting(Shape{4, 1}), {.verbose = 0})[1].first, "mae");
+}
+
+// A layer keeps the idf weights that it was made with, so those of the file must be the same.
+TEST_F(ModelSavingTest, OtherIdfWeightsAreRefused) {
+  const auto model = [](const std::vector<double>& idf_weights) {
+    return Sequential({Input(Shape{2}, {.dtype = DType::kString}),
+                       StringLookup({.vocabulary = {"a", "b"}, .idf_weights = idf_weights, .output_mode = "tf_idf"})});
+  };
+  const std::string path = Path("idf.weights.h5");
+  SaveWeights(model({0.5, 2}), path);
+  Sequential same = model({0.5, 2}), other = model({0.5, 3});
+  LoadWeights(same, path);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { LoadWeights(other, path); }),
+              AllOf(HasSubstr("expected the idf_weights of layer 'string_lookup"), HasSubstr("has other ones")));
 }
 
 TEST_F(ModelSavingTest, ALearningRateThatIsSetAfterTheLoadStays) {

@@ -101,6 +101,21 @@ Tensor Fitting(const Tensor& value, const WeightSpec& spec) {
   return wide;
 }
 
+// A layer keeps the idf weights that it was made with, so other ones in a file must not be passed over.
+void CheckIdfWeights(const Tensor& of_file, const WeightPlace& place, const std::string& where) {
+  if (!of_file.defined()) return;
+  const Tensor& own = place.idf_weights;
+  if (own.defined() && own.dtype() == of_file.dtype() && own.shape() == of_file.shape() &&
+      std::equal(static_cast<const char*>(own.raw_data()), static_cast<const char*>(own.raw_data()) + own.bytes(),
+                 static_cast<const char*>(of_file.raw_data()))) {
+    return;
+  }
+  throw InvalidArgumentError(StrCat("[keras/load_weights] expected the idf_weights of layer '", place.layer,
+                                    "' of the model in '", place.path, "/vars'; ", where, " has ",
+                                    own.defined() ? "other ones" : "some, and the layer has none",
+                                    ": make the layer with them, or load the model with LoadModel"));
+}
+
 }  // namespace
 
 std::vector<WeightPlace> LayOutWeights(const LayerGraph& layers, const std::vector<ModelWeight>& weights) {
@@ -118,7 +133,10 @@ std::vector<Tensor> TakeWeights(const std::vector<WeightGroup>& groups, const st
     const auto found = by_path.find(place.path);
     const std::vector<Tensor> none;
     const std::vector<Tensor>& values = found == by_path.end() ? none : found->second->values;
-    if (found != by_path.end()) by_path.erase(found);
+    if (found != by_path.end()) {
+      CheckIdfWeights(found->second->idf_weights, place, where);
+      by_path.erase(found);
+    }
     std::vector<std::string> wanted;
     for (const size_t i : place.weights) {
       wanted.push_back(StrCat(weights[i].spec.name, " ", weights[i].spec.dtype, weights[i].spec.shape));

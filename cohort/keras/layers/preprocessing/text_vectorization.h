@@ -63,7 +63,7 @@ struct COHORT_EXPORT LearnedText {
 // equally frequent, the greater one first. There are at most as many as max_tokens leaves beside the special tokens.
 // Vocabulary and idf_weights of `options` are not used. The strings of `data`, or of the component `component` of the
 // dataset's elements, may be [batch], [batch, 1], or single texts. Throws InvalidArgumentError for data of another
-// dtype or shape, for a dataset that never ends, and for options that a layer refuses.
+// dtype or shape, for a dataset that never ends, and for another `standardize`, `split` or `ngrams` than a layer takes.
 COHORT_EXPORT LearnedText LearnText(const Tensor& data, const TextVectorizationOptions& options = {});
 COHORT_EXPORT LearnedText LearnText(const data::Dataset& data, const TextVectorizationOptions& options = {},
                                     int component = 0);
