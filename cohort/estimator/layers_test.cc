@@ -14,6 +14,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/nn.h"
+#include "cohort/ops/variables.h"
 #include "cohort/registration.h"
 #include "cohort/runtime/session.h"
 

@@ -55,11 +55,11 @@ TEST(LookupTable, IsInitializedOnce) {
   LookupTable table("mine", DType::kString, DType::kInt64, false);
   table.Initialize(Tensor::Vector(Words{"a", "b"}), Tensor::Vector(Numbers{1, 2}));
   table.Initialize(Tensor::Vector(Words{"b", "a", "b"}), Tensor::Vector(Numbers{2, 1, 2}));
-  for (const auto& [keys, values] :
-       {std::pair(Words{"a", "b"}, Numbers{1, 3}), {Words{"a", "c"}, Numbers{1, 2}}, {Words{"a"}, Numbers{1}}}) {
-    EXPECT_THAT(
-        MessageOf<FailedPreconditionError>([&] { table.Initialize(Tensor::Vector(keys), Tensor::Vector(values)); }),
-        HasSubstr("the table 'mine' has 2 keys already"));
+  const std::pair<Words, Numbers> others[] = {{{"a", "b"}, {1, 3}}, {{"a", "c"}, {1, 2}}, {{"a"}, {1}}};
+  for (const auto& other : others) {
+    const Tensor keys = Tensor::Vector(other.first), values = Tensor::Vector(other.second);
+    EXPECT_THAT(MessageOf<FailedPreconditionError>([&] { table.Initialize(keys, values); }),
+                HasSubstr("the table 'mine' has 2 keys already"));
     EXPECT_THAT(table.Find(Tensor::Vector(Words{"a", "b"}), Tensor::Scalar(int64_t{-1})).ToVector<int64_t>(),
                 ElementsAre(1, 2));
   }
