@@ -2,6 +2,7 @@
 // converts those that are selected to the dtypes of their columns.
 #include "cohort/ops/decode.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -48,7 +49,7 @@ class DecodeRawKernel final : public OpKernel {
     if (out_type_ == DType::kBool) {
       for (size_t i = 0; i < from.size(); ++i) to[i] = from[i] != 0 ? 1 : 0;
     } else if (!swap_ || size == 1) {
-      if (!from.empty()) std::memcpy(to, from.data(), from.size());
+      std::copy(from.begin(), from.end(), to);
     } else {
       for (size_t i = 0; i < from.size(); ++i) to[i] = from[i - i % size + size - 1 - i % size];
     }
@@ -159,6 +160,7 @@ class DecodeCSVKernel final : public OpKernel {
     const Tensor& records = ctx.input(0);
     const int columns = ctx.num_outputs();
     std::vector<Tensor*> outputs;
+    outputs.reserve(static_cast<size_t>(columns));
     for (int i = 0; i < columns; ++i) outputs.push_back(&ctx.AllocateOutput(i, records.shape()));
     std::vector<std::string> fields;
     for (int64_t r = 0; r < records.num_elements(); ++r) {
