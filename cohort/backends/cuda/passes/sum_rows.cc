@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -65,7 +64,7 @@ class RowSums {
     for (const Use& use : uses_.Of(unique_->output(kRows))) {
       if (use.reader->op_name() == "Size") {
         replaced_.insert(use.reader);
-      } else if (ReadsIndices(use)) {
+      } else if (ReadsIndices(*use.reader, use.input)) {
         updates.insert(use.reader);
       } else {
         return false;
@@ -130,19 +129,18 @@ class RowSums {
   }
 
   // Returns whether the node updates rows by a kernel of the device, and this is the input with the indices.
-  bool ReadsIndices(const Use& use) const {
-    const Node& node = *use.reader;
+  bool ReadsIndices(const Node& node, int input) const {
     return node.op().updates_variable() && node.input(0).dtype() == DType::kResource &&
-           node.input_arg(use.input).name == "indices" &&
+           node.input_arg(input).name == "indices" &&
            KernelRegistry::Global().MemoryOf(node.op_name(), device_type_) == KernelMemory::kDevice;
   }
 
-  // Returns the number of the input with the different indices if the node is an update of these rows.
-  std::optional<int> IndicesOf(const Node& update) const {
+  // Returns whether the node is an update of the rows with the different indices.
+  bool UpdatesRows(const Node& update) const {
     for (int i = 0; i < update.num_inputs(); ++i) {
-      if (update.input(i) == unique_->output(kRows) && ReadsIndices({const_cast<Node*>(&update), i})) return i;
+      if (update.input(i) == unique_->output(kRows) && ReadsIndices(update, i)) return true;
     }
-    return {};
+    return false;
   }
 
   // Goes through the readers of `value`, which has a row for each row of `sum`. `zeros`: the rows of no index are
@@ -151,7 +149,7 @@ class RowSums {
     for (const Use& use : uses_.Of(value)) {
       const Node& node = *use.reader;
       const std::string& op = node.op_name();
-      if (IndicesOf(node).has_value()) {
+      if (UpdatesRows(node)) {
         const auto [at, is_new] = sum_of_.emplace(&node, sum);
         if (!is_new && at->second != sum) return false;
         continue;
