@@ -21,13 +21,7 @@ Node* JoinUpdates(Graph& graph, const std::vector<Node*>& updates) {
     names.push_back(update->name());
     for (Node* control : update->control_inputs()) builder.Control(control);
   }
-  builder.Inputs(inputs).Attr("op", first.op_name()).Attr("names", names);
-  for (const AttrDef& attr : first.op().attrs()) {
-    if (const auto value = first.attrs().find(attr.name); value != first.attrs().end()) {
-      builder.Attr(attr.name, value->second);
-    }
-  }
-  return builder.Finish();
+  return builder.Inputs(inputs).Attrs(first.attrs()).Attr("op", first.op_name()).Attr("names", names).Finish();
 }
 
 }  // namespace cohort

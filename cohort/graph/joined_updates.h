@@ -11,7 +11,8 @@ namespace cohort {
 
 // The op of such a node. A graph pass of a backend adds it. Its inputs are those of the first update, then those of the
 // second, and so on. Its attribute `op` is the op of each update, and `names` are the names of the nodes that were
-// joined. It also has the attributes of the updates, which are the same for all of them.
+// joined. It also has the attributes of the updates, which are the same for all of them. Attributes that their op does
+// not have keep their defaults, and nothing reads them.
 inline constexpr char kJoinedUpdates[] = "_JoinedUpdates";
 
 // What a node of this op stands for.

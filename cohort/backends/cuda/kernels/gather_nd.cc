@@ -64,14 +64,14 @@ void EnqueueScatter(const CudaCall& call, ScatterOp op, const Tensor& indices, c
   EnqueueRowNumbers(call, indices, out.shape(), nd, -1, rows);
   if (out.num_elements() == 0) return;
   Scratch keys(call, RowOrderBytes(rows));
-  ScatterArgs args;
-  args.variable = out.raw_data();
-  args.updates = updates.raw_data();
-  args.order = EnqueueRowOrder(call, rows, nd.rows, keys);
-  args.n = nd.count;
-  args.columns = nd.columns;
+  ScatterUpdate update;
+  update.variable = out.raw_data();
+  update.updates = updates.raw_data();
+  update.rows.order = EnqueueRowOrder(call, rows, nd.rows, keys);
+  update.rows.n = nd.count;
+  update.rows.columns = nd.columns;
   const DType dtype = out.dtype() == DType::kBool ? DType::kUint8 : out.dtype();  // moved, and not computed
-  LaunchScatter(call.driver(), call.stream(), op, ElementTypeOf(dtype), args);
+  LaunchScatters(call.driver(), call.stream(), op, ElementTypeOf(dtype), nullptr, &update, 1);
 }
 
 void ScatterNd(KernelContext& ctx) {

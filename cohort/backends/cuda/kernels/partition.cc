@@ -1,5 +1,5 @@
-// Kernels that change or sum rows by index: UnsortedSegmentSum, sums of repeated rows, the updates of rows of a
-// variable (ResourceScatter...), and the check of the indices of such an update.
+// Kernels that sum rows by index: UnsortedSegmentSum and sums of repeated rows. And the check of the indices of an
+// update of rows.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -10,7 +10,6 @@
 #include "cohort/backends/cuda/kernels/row_update.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
 #include "cohort/backends/cuda/kernels/segment_sum.cu.h"
-#include "cohort/backends/cuda/kernels/training.cu.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/device/variable_kernels.h"
@@ -108,62 +107,12 @@ class CheckIndicesKernel final : public OpKernel {
   const IndexRange range_;
 };
 
-// Row indices[i] of the variable = op(row, updates[i]); a scalar update is the same for all elements.
-template <ScatterOp kOp>
-class ScatterKernel final : public OpKernel {
- public:
-  explicit ScatterKernel(const KernelConstruction& c) : dtype_(c.attr<DType>("dtype")), range_(RangeOfRows(c.node)) {}
-
-  void Compute(KernelContext& ctx) override {
-    const CudaCall call(ctx);
-    auto& variable = ResourceOf<VariableResource>(ctx.input(0));
-    CheckVariableDType(variable, dtype_);
-    const Tensor& indices = ctx.input(1);
-    const Tensor& updates = ctx.input(2);
-    const auto change = [&](std::span<Tensor> values, const RowOrder& order, const uint64_t* error) {
-      const Shape& whole = values[0].shape();
-      ScatterArgs args;
-      args.variable = values[0].raw_data();
-      args.updates = updates.raw_data();
-      args.single = updates.shape().IsScalar();
-      args.order = order;
-      args.n = indices.num_elements();
-      args.columns = whole.Sub(1, whole.rank()).num_elements();
-      args.error = error;
-      if (args.columns == 0) return;
-      LaunchScatter(call.driver(), call.stream(), kOp, ElementTypeOf(dtype_), args);
-    };
-    UpdateRows(call, {&variable}, indices, range_, change,
-               [&](std::span<const Tensor> values) { CheckUpdates(variable, values[0].shape(), indices, updates); });
-  }
-
- private:
-  static void CheckUpdates(const VariableResource& variable, const Shape& whole, const Tensor& indices,
-                           const Tensor& updates) {
-    if (whole.rank() < 1) {
-      throw InvalidArgumentError(
-          StrCat("[kernels/state] expected a variable with rows; '", variable.name(), "' is a scalar"));
-    }
-    const Shape expected = indices.shape().Concat(whole.Sub(1, whole.rank()));
-    if (!updates.shape().IsScalar() && updates.shape() != expected) {
-      throw InvalidArgumentError(StrCat("[kernels/state] expected updates of shape ", expected, " for variable '",
-                                        variable.name(), "'; got ", updates.shape()));
-    }
-  }
-
-  const DType dtype_;
-  const IndexRange range_;
-};
-
 }  // namespace
 
 void RegisterPartitionKernels(KernelRegistry& registry) {
   registry.RegisterFn("UnsortedSegmentSum", kGpu, SegmentSum);
   registry.RegisterFn("_SumRepeatedRows", kGpu, SumRepeatedRows);
   registry.Register<CheckIndicesKernel>("_CheckIndices", kGpu);
-  registry.Register<ScatterKernel<ScatterOp::kAdd>>("ResourceScatterAdd", kGpu);
-  registry.Register<ScatterKernel<ScatterOp::kSub>>("ResourceScatterSub", kGpu);
-  registry.Register<ScatterKernel<ScatterOp::kPut>>("ResourceScatterUpdate", kGpu);
 }
 
 }  // namespace cohort::cuda

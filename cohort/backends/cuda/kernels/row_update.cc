@@ -60,24 +60,53 @@ IndexRange RangeOfRows(const Node& node) {
   return node.has_attr(kRowsMayBeNone) && node.attr<bool>(kRowsMayBeNone) ? IndexRange::kRowsOrNone : IndexRange::kRows;
 }
 
-void UpdateRows(
-    const CudaCall& call, const std::vector<VariableResource*>& variables, const Tensor& indices, IndexRange range,
-    const std::function<void(std::span<Tensor> values, const RowOrder& order, const uint64_t* error)>& change,
-    const std::function<void(std::span<const Tensor> values)>& check) {
-  if (indices.dtype() != DType::kInt32 && indices.dtype() != DType::kInt64) {
-    throw InvalidArgumentError(StrCat("[variable] expected int32 or int64 indices into variable '",
-                                      variables[0]->name(), "'; got ", indices.dtype(), indices.shape()));
+void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange range,
+                const std::function<void(std::span<const RowChange> changes, const uint64_t* error)>& change,
+                const std::function<void(size_t update, std::span<const Tensor> values)>& check) {
+  std::vector<RowChange> changes;
+  std::vector<VariableResource*> variables;
+  std::vector<Scratch> keys;
+  for (size_t u = 0; u < updates.size(); ++u) {
+    const auto& [its_variables, indices] = updates[u];
+    if (indices->dtype() != DType::kInt32 && indices->dtype() != DType::kInt64) {
+      throw InvalidArgumentError(StrCat("[variable] expected int32 or int64 indices into variable '",
+                                        its_variables[0]->name(), "'; got ", indices->dtype(), indices->shape()));
+    }
+    if (indices->num_elements() == 0) continue;
+    variables.insert(variables.end(), its_variables.begin(), its_variables.end());
+    changes.push_back({u, {}, {}});
+    if (range != IndexRange::kRowsOrNone) keys.emplace_back(call, RowOrderBytes(*indices));
   }
-  if (indices.num_elements() == 0) return call.CountUpdate();  // an update that changes nothing
-  Scratch scratch(call, RowOrderBytes(indices));
+  if (changes.empty()) return call.CountUpdate();  // an update that changes nothing
   UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
-    check(olds);
-    const int64_t rows = CheckedRows(variables, olds);
-    const IndexReport report(call, DescribeRow(*variables[0], rows));
-    LaunchIndexCheck(call.driver(), call.stream(), ElementTypeOf(indices.dtype()), indices.raw_data(),
-                     indices.num_elements(), rows, range, report.check());
-    KeepOtherRows(call, olds, outs);
-    change(outs, EnqueueRowOrder(call, indices, rows, scratch), report.check().word);
+    size_t first = 0;
+    for (RowChange& c : changes) {
+      const size_t count = updates[c.update].variables.size();
+      c.values = outs.subspan(first, count);
+      check(c.update, olds.subspan(first, count));
+      first += count;
+    }
+    const uint64_t* error = nullptr;
+    first = 0;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      RowChange& c = changes[i];
+      const auto& [its_variables, indices] = updates[c.update];
+      const std::span<const Tensor> its_olds = olds.subspan(first, its_variables.size());
+      first += its_variables.size();
+      const int64_t rows = CheckedRows(its_variables, its_olds);
+      const Shape& shape = its_olds[0].shape();
+      const IndexReport report(call, DescribeRow(*its_variables[0], rows));
+      error = report.check().word;
+      const ElementType type = ElementTypeOf(indices->dtype());
+      c.rows.indices = indices->raw_data();
+      c.rows.wide = type == ElementType::kInt64;
+      c.rows.n = indices->num_elements();
+      c.rows.columns = shape.Sub(1, shape.rank()).num_elements();
+      LaunchIndexCheck(call.driver(), call.stream(), type, c.rows.indices, c.rows.n, rows, range, report.check());
+      KeepOtherRows(call, its_olds, c.values);
+      if (!keys.empty()) c.rows.order = EnqueueRowOrder(call, *indices, rows, keys[i]);
+    }
+    change(changes, error);
   });
 }
 

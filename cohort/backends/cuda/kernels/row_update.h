@@ -10,6 +10,7 @@
 #include "cohort/backends/cuda/kernels/gather.cu.h"
 #include "cohort/backends/cuda/kernels/row_order.cu.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
+#include "cohort/backends/cuda/kernels/training.cu.h"
 #include "cohort/core/tensor.h"
 #include "cohort/device/variable_resource.h"
 
@@ -22,19 +23,31 @@ RowOrder EnqueueRowOrder(const CudaCall& call, const Tensor& indices, int64_t ro
 size_t RowOrderBytes(const Tensor& indices);
 
 // The attribute, with the value true, of updates of rows whose indices come from a _SumRepeatedRows. The smallest
-// number of their dtype then stands for no row, and the update passes over that position.
+// number of their dtype then stands for no row, and the update passes over that position. No other index is there
+// twice.
 inline constexpr char kRowsMayBeNone[] = "_rows_may_be_none";
 // Returns which indices are good for an update of rows, or for the check of its indices.
 IndexRange RangeOfRows(const Node& node);
 
-// Updates rows of a variable and of its slots. First calls `check` with the values, which throws if they do not fit.
-// Then enqueues a check of the indices (int32 or int64) by `range`, and calls `change`, which enqueues the update: in
-// place, in the memory of `values`, for the rows of `order`, and only if the word `error` is 0. Does nothing if there
-// are no indices. Throws InvalidArgumentError for indices of another dtype, for variables without rows, and if a slot
-// has another number of rows.
-void UpdateRows(
-    const CudaCall& call, const std::vector<VariableResource*>& variables, const Tensor& indices, IndexRange range,
-    const std::function<void(std::span<Tensor> values, const RowOrder& order, const uint64_t* error)>& change,
-    const std::function<void(std::span<const Tensor> values)>& check);
+// A variable with its slots, and the indices (int32 or int64) of the rows of theirs that change.
+struct RowUpdate {
+  std::vector<VariableResource*> variables;
+  const Tensor* indices;
+};
+// What is known of a RowUpdate when the change is enqueued.
+struct RowChange {
+  size_t update;             // its number
+  std::span<Tensor> values;  // of its variables: the change is made in place, in their memory
+  ChangedRows rows;
+};
+
+// Updates rows of different variables, together. First calls `check` for each update with its values, which throws if
+// they do not fit. Then enqueues a check of all indices by `range`, and calls `change` once, which enqueues all updates
+// that have indices, to be made only if the word `error` is 0. With the range kRowsOrNone no index is there twice, and
+// the rows have no order; otherwise they have one. Throws InvalidArgumentError for indices of another dtype, for
+// variables without rows, and if a slot has another number of rows.
+void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange range,
+                const std::function<void(std::span<const RowChange> changes, const uint64_t* error)>& change,
+                const std::function<void(size_t update, std::span<const Tensor> values)>& check);
 
 }  // namespace cohort::cuda

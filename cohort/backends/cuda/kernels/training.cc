@@ -1,5 +1,5 @@
-// The kernels of optimizer ops: updates of whole variables and of rows by a rule, and joined updates of whole
-// variables, which are one launch. RuleInputs finds and checks the op's inputs for all of them. The scalars of a rule
+// The kernels of optimizer ops: updates of whole variables and of rows by a rule. Joined updates, also of scatters, are
+// one launch. RuleInputs finds and checks the op's inputs for all of them. The scalars of a rule
 // (learning rate, momentum, ...) lie in device memory, so that no update waits for the host.
 #include "cohort/backends/cuda/kernels/training.h"
 
@@ -13,6 +13,7 @@
 #include "cohort/backends/cpu/kernels/update_rules.h"
 #include "cohort/backends/cuda/kernels/register.h"
 #include "cohort/backends/cuda/kernels/row_update.h"
+#include "cohort/backends/cuda/kernels/scatter.h"
 #include "cohort/backends/cuda/kernels/scratch.h"
 #include "cohort/backends/cuda/kernels/training.cu.h"
 #include "cohort/backends/cuda/kernels/variable_update.h"
@@ -95,7 +96,7 @@ class RuleInputs {
   }
   bool has_grad() const { return grad_ >= 0; }
   const Tensor& grad(const KernelContext& ctx, int first = 0) const { return ctx.input(first + grad_); }
-  const Tensor& indices(const KernelContext& ctx) const { return ctx.input(indices_); }
+  const Tensor& indices(const KernelContext& ctx, int first = 0) const { return ctx.input(first + indices_); }
 
  private:
   int Find(std::string_view name) const {
@@ -167,45 +168,60 @@ class DenseUpdateKernel final : public OpKernel {
   const size_t updates_;
 };
 
+// One update of rows of a variable and its slots, or several joined ones, of different variables.
 class SparseUpdateKernel final : public OpKernel {
  public:
-  SparseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec)
-      : inputs_(c, spec, c.node.op()), range_(RangeOfRows(c.node)) {}
+  SparseUpdateKernel(const KernelConstruction& c, const RuleSpec& spec, const OpDef& op, size_t updates)
+      : inputs_(c, spec, op), updates_(updates), range_(RangeOfRows(c.node)) {}
 
   void Compute(KernelContext& ctx) override {
     const CudaCall call(ctx);
-    const std::vector<VariableResource*> variables = inputs_.Variables(ctx);
-    const Tensor& grad = inputs_.grad(ctx);
-    const Tensor& indices = inputs_.indices(ctx);
-    const int64_t n = indices.num_elements();
-    if (indices.shape().rank() != 1 || grad.shape().rank() < 1 || grad.shape().dim(0) != n) {
-      FailShape("gradient rows", *variables[0], indices.shape(), grad.shape());
+    std::vector<RowUpdate> updates;
+    for (size_t u = 0; u < updates_; ++u) {
+      const RowUpdate& update =
+          updates.emplace_back(RowUpdate{inputs_.Variables(ctx, FirstInput(u)), &inputs_.indices(ctx, FirstInput(u))});
+      const Shape& indices = update.indices->shape();
+      const Shape& grad = inputs_.grad(ctx, FirstInput(u)).shape();
+      if (indices.rank() != 1 || grad.rank() < 1 || grad.dim(0) != indices.dim(0)) {
+        FailShape("gradient rows", *update.variables[0], indices, grad);
+      }
     }
     RuleArgs shared = inputs_.Args(ctx, nullptr);
     UpdateRows(
-        call, variables, indices, range_,
-        [&](std::span<Tensor> values, const RowOrder& order, const uint64_t* error) {
-          if (grad.num_elements() == 0) return;
-          SparseUpdate update;
-          for (size_t k = 0; k < values.size(); ++k) update.variables[k] = values[k].raw_data();
-          update.grad = grad.raw_data();
-          update.order = order;
-          update.n = n;
-          update.columns = grad.num_elements() / n;
-          shared.error = error;
-          LaunchSparseUpdate(call.driver(), call.stream(), inputs_.rule(), inputs_.type(), shared, update);
-        },
-        [&](std::span<const Tensor> olds) {
-          for (size_t k = 0; k < olds.size(); ++k) {
-            const Shape& shape = olds[k].shape();
-            const Shape expected = indices.shape().Concat(shape.Sub(std::min(1, shape.rank()), shape.rank()));
-            if (expected != grad.shape()) FailShape("gradient rows", *variables[k], expected, grad.shape());
+        call, updates, range_,
+        [&](std::span<const RowChange> changes, const uint64_t* error) {
+          std::vector<SparseUpdate> ready;
+          for (const RowChange& change : changes) {
+            SparseUpdate update;
+            for (size_t k = 0; k < change.values.size(); ++k) update.variables[k] = change.values[k].raw_data();
+            update.grad = inputs_.grad(ctx, FirstInput(change.update)).raw_data();
+            update.rows = change.rows;
+            ready.push_back(update);
           }
-        });
+          shared.error = error;
+          LaunchSparseUpdates(call.driver(), call.stream(), inputs_.rule(), inputs_.type(), shared, ready.data(),
+                              static_cast<int>(ready.size()));
+        },
+        [&](size_t u, std::span<const Tensor> values) { CheckRows(ctx, FirstInput(u), updates[u], values); });
   }
 
  private:
+  int FirstInput(size_t update) const { return static_cast<int>(update) * inputs_.count(); }
+
+  // Throws InvalidArgumentError if the gradient does not have the rows that the values need.
+  void CheckRows(const KernelContext& ctx, int first_input, const RowUpdate& update,
+                 std::span<const Tensor> values) const {
+    const Shape& indices = update.indices->shape();
+    const Shape& grad = inputs_.grad(ctx, first_input).shape();
+    for (size_t k = 0; k < values.size(); ++k) {
+      const Shape& shape = values[k].shape();
+      const Shape expected = indices.Concat(shape.Sub(std::min(1, shape.rank()), shape.rank()));
+      if (expected != grad) FailShape("gradient rows", *update.variables[k], expected, grad);
+    }
+  }
+
   const RuleInputs inputs_;
+  const size_t updates_;
   const IndexRange range_;
 };
 
@@ -239,41 +255,49 @@ const std::vector<NamedRule>& Rules() {
   return *rules;
 }
 
-constexpr std::string_view kDense = "ResourceApply";
+constexpr std::string_view kDense = "ResourceApply", kSparse = "ResourceSparseApply";
 
-const RuleSpec* FindDense(std::string_view op) {
-  if (!op.starts_with(kDense)) return nullptr;
+// Returns the rule of an op whose name begins with `kind`, or null if the op has no kernel here.
+const RuleSpec* FindRule(std::string_view op, std::string_view kind) {
+  if (!op.starts_with(kind)) return nullptr;
   for (const NamedRule& rule : Rules()) {
-    if (rule.name == op.substr(kDense.size())) return &rule.spec;
+    if (rule.name == op.substr(kind.size()) && (kind == kDense || rule.sparse)) return &rule.spec;
   }
   return nullptr;
 }
 
+// Makes the kernel of a node that stands for so many updates by an op for which CanJoinUpdates returns true.
+std::unique_ptr<OpKernel> MakeUpdates(const KernelConstruction& c, const OpDef& op, size_t updates) {
+  if (IsScatter(op.name())) return MakeScatter(c, op.name(), updates);
+  if (const RuleSpec* spec = FindRule(op.name(), kSparse)) {
+    return std::make_unique<SparseUpdateKernel>(c, *spec, op, updates);
+  }
+  return std::make_unique<DenseUpdateKernel>(c, *FindRule(op.name(), kDense), op, updates);
+}
+
 std::unique_ptr<OpKernel> MakeJoined(const KernelConstruction& c) {
   const JoinedUpdates joined = *FindJoinedUpdates(c.node);
-  const RuleSpec* spec = FindDense(joined.op->name());
   const size_t inputs = joined.names.size() * joined.op->inputs().size();
-  if (spec == nullptr || inputs != static_cast<size_t>(c.node.num_inputs())) {
-    throw InvalidArgumentError(StrCat("[kernels/training] expected joined updates of whole variables, with ", inputs,
+  if (!CanJoinUpdates(joined.op->name()) || inputs != static_cast<size_t>(c.node.num_inputs())) {
+    throw InvalidArgumentError(StrCat("[kernels/training] expected joined updates of variables, with ", inputs,
                                       " inputs; got ", joined.op->name(), " with ", c.node.num_inputs()));
   }
-  return std::make_unique<DenseUpdateKernel>(c, *spec, *joined.op, joined.names.size());
+  return MakeUpdates(c, *joined.op, joined.names.size());
 }
 
 }  // namespace
 
-bool CanJoinUpdates(std::string_view op) { return FindDense(op) != nullptr; }
+bool CanJoinUpdates(std::string_view op) {
+  return IsScatter(op) || FindRule(op, kSparse) != nullptr || FindRule(op, kDense) != nullptr;
+}
 
 void RegisterTrainingKernels(KernelRegistry& registry) {
+  const auto make_one = [](const KernelConstruction& c) { return MakeUpdates(c, c.node.op(), 1); };
   for (const NamedRule& rule : Rules()) {
-    const RuleSpec& spec = rule.spec;
-    registry.Register(StrCat(kDense, rule.name), kGpu, [spec](const KernelConstruction& c) {
-      return std::make_unique<DenseUpdateKernel>(c, spec, c.node.op(), 1);
-    });
-    if (!rule.sparse) continue;
-    registry.Register(StrCat("ResourceSparseApply", rule.name), kGpu,
-                      [spec](const KernelConstruction& c) { return std::make_unique<SparseUpdateKernel>(c, spec); });
+    registry.Register(StrCat(kDense, rule.name), kGpu, make_one);
+    if (rule.sparse) registry.Register(StrCat(kSparse, rule.name), kGpu, make_one);
   }
+  for (const std::string_view scatter : kScatterOps) registry.Register(std::string(scatter), kGpu, make_one);
   registry.Register(kJoinedUpdates, kGpu, MakeJoined);
 }
 

@@ -50,30 +50,43 @@ struct DenseUpdate {
 void LaunchDenseUpdates(Driver& driver, StreamHandle stream, OptimizerRule rule, ElementType type,
                         const RuleArgs& shared, const DenseUpdate* updates, int count);
 
-// Updates of rows, in place: row (index of a position) by the row `position` of the gradient, in the order of the
-// positions.
+// Which rows of a variable an update changes. Row indices[p] is changed by row p of the update, for the positions p
+// from 0 to n - 1, in their order.
+struct ChangedRows {
+  RowOrder order;  // of the positions. Without keys, no row is there twice, and negative indices do not count
+  const void* indices = nullptr;  // int32 or int64
+  bool wide = false;              // `indices` are int64
+  int64_t n = 0;                  // at least 1
+  int64_t columns = 0;            // elements of a row
+};
+
+// An update of rows of a variable and its slots, in the order of the rule, in place.
 struct SparseUpdate {
   void* variables[kMostRuleVariables] = {};
   const void* grad = nullptr;
-  RowOrder order;
-  int64_t n = 0;        // positions; at least 1
-  int64_t columns = 0;  // elements of a row; at least 1
+  ChangedRows rows;
 };
-void LaunchSparseUpdate(Driver& driver, StreamHandle stream, OptimizerRule rule, ElementType type,
-                        const RuleArgs& shared, const SparseUpdate& update);
+
+// How many variables, each with its slots, one launch of row updates changes.
+inline constexpr int kMostRowUpdates = 64;
+
+// Enqueues all updates, in one launch for each kMostRowUpdates of them. If the word `shared.error` is not 0, nothing
+// changes.
+void LaunchSparseUpdates(Driver& driver, StreamHandle stream, OptimizerRule rule, ElementType type,
+                         const RuleArgs& shared, const SparseUpdate* updates, int count);
 
 enum class ScatterOp : uint8_t { kAdd, kSub, kPut };
 
-// row = row + update, row - update or update, in place and in the order of the positions.
-struct ScatterArgs {
+// row = row + update, row - update or update, in place.
+struct ScatterUpdate {
   void* variable = nullptr;
   const void* updates = nullptr;
   bool single = false;  // `updates` is one element
-  RowOrder order;
-  int64_t n = 0;        // positions; at least 1
-  int64_t columns = 0;  // elements of a row; at least 1
-  const uint64_t* error = nullptr;
+  ChangedRows rows;
 };
-void LaunchScatter(Driver& driver, StreamHandle stream, ScatterOp op, ElementType type, const ScatterArgs& args);
+// Enqueues all updates, in one launch for each kMostRowUpdates of them. If the word `error` is not null and not 0,
+// nothing changes.
+void LaunchScatters(Driver& driver, StreamHandle stream, ScatterOp op, ElementType type, const uint64_t* error,
+                    const ScatterUpdate* updates, int count);
 
 }  // namespace cohort::cuda

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/backends/cuda/kernels/row_update.h"
@@ -10,6 +12,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 #include "cohort/graph/copy_node.h"
+#include "cohort/graph/joined_updates.h"
 #include "cohort/graph/topological_order.h"
 
 namespace cohort::cuda {
@@ -26,14 +29,31 @@ bool MayWait(const Node& node, const std::string& device_type) {
   return KernelRegistry::Global().MemoryOf(op, device_type) != KernelMemory::kDevice;
 }
 
-// Returns the number of the input with the indices if the node updates rows by a kernel of the device.
-std::optional<int> IndicesOf(const Node& node, const std::string& device_type) {
+// An update of rows: a node, or one of the updates that the node joins.
+struct RowsOfVariable {
+  Output variable;
+  Output indices;
+  std::string op;
+  std::string name;  // of the update
+};
+
+// Returns the updates of rows that the node makes by a kernel of the device.
+std::vector<RowsOfVariable> RowsUpdatedBy(const Node& node, const std::string& device_type) {
   if (!node.op().updates_variable() || node.num_inputs() == 0 || node.input(0).dtype() != DType::kResource) return {};
   if (KernelRegistry::Global().MemoryOf(node.op_name(), device_type) != KernelMemory::kDevice) return {};
-  for (int i = 1; i < node.num_inputs(); ++i) {
-    if (node.input_arg(i).name == "indices") return i;
+  const std::optional<JoinedUpdates> joined = FindJoinedUpdates(node);
+  const OpDef& op = joined ? *joined->op : node.op();
+  const auto& args = op.inputs();
+  const auto indices =
+      std::find_if(args.begin(), args.end(), [](const ArgDef& arg) { return arg.name == "indices"; }) - args.begin();
+  const int inputs = static_cast<int>(args.size());
+  if (indices == inputs) return {};
+  std::vector<RowsOfVariable> updates;
+  for (int first = 0; const std::string& name : joined ? joined->names : std::vector<std::string>{node.name()}) {
+    updates.push_back({node.input(first), node.input(first + static_cast<int>(indices)), op.name(), name});
+    first += inputs;
   }
-  return {};
+  return updates;
 }
 
 // What the pass knows about a partition.
@@ -60,10 +80,10 @@ class Partition {
     return waiting;
   }
 
-  // Returns the updates that have to wait for a check of the indices of `update`.
-  std::vector<Node*> WaitingFor(const Node& update, int indices) const {
-    if (!WaitsForNothing(*update.input(0).node) || MayGetOtherRows(*update.input(0).node)) return {};
-    const Node& made_by = *update.input(indices).node;
+  // Returns the updates that have to wait for a check of the indices of `rows`, which `update` updates.
+  std::vector<Node*> WaitingFor(const Node& update, const RowsOfVariable& rows) const {
+    if (!WaitsForNothing(*rows.variable.node) || MayGetOtherRows(*rows.variable.node)) return {};
+    const Node& made_by = *rows.indices.node;
     const std::vector<bool> behind_indices = NodesBehind(made_by), behind_update = NodesBehind(update);
     const bool alone = NeedsNothingElse(made_by);
     std::vector<Node*> waiting;
@@ -134,11 +154,11 @@ bool OnlyChecks(const Node& node, const std::string& device_type) {
   return ChecksValues(node) && KernelRegistry::Global().MemoryOf(node.op_name(), device_type) == KernelMemory::kDevice;
 }
 
-// A node for which updates have to wait. `indices`: the input with the indices, if it is an update that needs a
-// _CheckIndices node.
+// What updates have to wait for: a node, or, if `rows` has a value, a _CheckIndices node for these rows that `node`
+// updates.
 struct Check {
   Node* node;
-  std::optional<int> indices;
+  std::optional<RowsOfVariable> rows;
   std::vector<Node*> waiting;
 };
 
@@ -147,20 +167,20 @@ std::vector<Check> ChecksIn(const Graph& graph, const std::string& device_type) 
   const auto& nodes = graph.nodes();
   const bool has_updates = std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return MayUpdate(*node); });
   if (!has_updates || std::none_of(nodes.begin(), nodes.end(), [&](const Node* node) {
-        return IndicesOf(*node, device_type).has_value() || OnlyChecks(*node, device_type);
+        return !RowsUpdatedBy(*node, device_type).empty() || OnlyChecks(*node, device_type);
       })) {
     return checks;
   }
   const Partition partition(graph, device_type);
+  const auto add = [&](Node* node, std::optional<RowsOfVariable> rows, std::vector<Node*> waiting) {
+    if (!waiting.empty()) checks.push_back({node, std::move(rows), std::move(waiting)});
+  };
   for (Node* node : partition.order()) {
-    const std::optional<int> indices = IndicesOf(*node, device_type);
-    std::vector<Node*> waiting;
-    if (indices.has_value()) {
-      waiting = partition.WaitingFor(*node, *indices);
-    } else if (OnlyChecks(*node, device_type)) {
-      waiting = partition.WaitingFor(*node);
+    for (RowsOfVariable& rows : RowsUpdatedBy(*node, device_type)) {
+      std::vector<Node*> waiting = partition.WaitingFor(*node, rows);
+      add(node, std::move(rows), std::move(waiting));
     }
-    if (!waiting.empty()) checks.push_back({node, indices, std::move(waiting)});
+    if (OnlyChecks(*node, device_type)) add(node, std::nullopt, partition.WaitingFor(*node));
   }
   return checks;
 }
@@ -170,13 +190,14 @@ std::vector<Check> ChecksIn(const Graph& graph, const std::string& device_type) 
 std::unique_ptr<Graph> CheckValuesFirst(std::unique_ptr<Graph> graph, const std::string& device_type) {
   for (const Check& check : ChecksIn(*graph, device_type)) {
     Node* first = check.node;
-    if (check.indices.has_value()) {
+    if (check.rows.has_value()) {
       const Node& update = *check.node;
+      const RowsOfVariable& rows = *check.rows;
       NodeBuilder builder = graph->Op("_CheckIndices");
-      builder.Name(StrCat(update.name(), "/check_indices")).Device(update.device()).IgnoreScopes();
-      builder.Input(update.input(0)).Input(update.input(*check.indices));
+      builder.Name(StrCat(rows.name, "/check_indices")).Device(update.device()).IgnoreScopes();
+      builder.Input(rows.variable).Input(rows.indices);
       if (update.has_attr(kRowsMayBeNone)) builder.Attr(kRowsMayBeNone, update.attr<bool>(kRowsMayBeNone));
-      first = builder.Attr("op", update.op_name()).Attr("update", update.name()).Finish();
+      first = builder.Attr("op", rows.op).Attr("update", rows.name).Finish();
     }
     for (Node* waiting : check.waiting) waiting->AddControlInput(first);
   }

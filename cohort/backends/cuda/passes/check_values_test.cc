@@ -8,6 +8,8 @@
 
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
 #include "cohort/backends/cuda/kernels/register.h"
+#include "cohort/graph/copy_node.h"
+#include "cohort/graph/joined_updates.h"
 #include "cohort/graph/topological_order.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
@@ -76,6 +78,22 @@ TEST_F(CheckValuesTest, AllUpdatesWaitForAllChecks) {
   EXPECT_EQ(check->input(1).node->name(), "j");
   EXPECT_EQ(check->attr<std::string>("op"), "ResourceScatterAdd");
   EXPECT_EQ(check->attr<std::string>("update"), "other");
+}
+
+TEST_F(CheckValuesTest, EachUpdateThatANodeJoinsGetsACheck) {
+  Node* const a = Scatter(Handle("a"), Fed("i"), "a_rows");
+  Node* const b = Scatter(Handle("b"), Fed("j"), "b_rows");
+  JoinUpdates(g_, {a, b});
+  graph_ = CopyWithout(*graph_, {a, b});
+  ops::AssignAddVariableOp(ops::VarHandleOp(*graph_, DType::kFloat32, Shape{1}, "c"),
+                           ops::Const(*graph_, std::vector<float>{1}), "add");
+  EXPECT_THAT(WaitingFor("a_rows"), UnorderedElementsAre("a_rows/joined", "add"));
+  EXPECT_THAT(WaitingFor("b_rows"), UnorderedElementsAre("a_rows/joined", "add"));
+  const Node* const check = result_->FindNode("b_rows/check_indices");
+  EXPECT_EQ(check->input(0).node->name(), "b");
+  EXPECT_EQ(check->input(1).node->name(), "j");
+  EXPECT_EQ(check->attr<std::string>("op"), "ResourceScatterAdd");
+  EXPECT_EQ(check->attr<std::string>("update"), "b_rows");
 }
 
 TEST_F(CheckValuesTest, AnUpdateBeforeAllOthersChecksItself) {

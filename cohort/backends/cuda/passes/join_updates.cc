@@ -50,9 +50,10 @@ bool AreSame(const Output& a, const Output& b) {
   return a == b || (IsConstant(*a.node) && IsConstant(*b.node) && a.node->attrs() == b.node->attrs());
 }
 
-// Returns whether an input differs between the updates of an optimizer: a variable, or the gradient.
+// Returns whether an input differs between the updates of an optimizer: a variable, the gradient, or its indices.
 bool BelongsToOneUpdate(const ArgDef& arg) {
-  return arg.dtype == DType::kResource || arg.name == "grad" || arg.name == "delta";
+  return arg.dtype == DType::kResource || arg.name == "grad" || arg.name == "delta" || arg.name == "indices" ||
+         arg.name == "updates";
 }
 
 // Returns whether the graph says which variables the update changes: they are no arguments of a function.

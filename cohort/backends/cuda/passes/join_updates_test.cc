@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
+#include "cohort/backends/cuda/kernels/row_update.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/joined_updates.h"
 #include "cohort/ops/activation.h"
@@ -162,6 +163,35 @@ TEST_F(JoinUpdatesTest, UpdatesOfOneVariableStayApart) {
   AddBarrier({Descent("a", Computed()), second, Descent("b", Computed())});
   EXPECT_THAT(Join(), ElementsAre(ElementsAre("second_update_a", "update_b")));
   EXPECT_EQ(CountLeft("ResourceApplyGradientDescent"), 1u);
+}
+
+TEST_F(JoinUpdatesTest, UpdatesOfRowsBecomeOneNode) {
+  const auto update = [&](const std::string& name, DType index) {
+    const Output indices = ops::Identity(ops::Placeholder(g_, index, Shape{3}, StrCat(name, "_ids")));
+    return ops::ResourceSparseApplyAdagrad(Handle(name), Handle(name + "_slot"), rate_, Computed(), indices,
+                                           "update_" + name);
+  };
+  Node* const d = update("d", DType::kInt64);
+  Node* const e = update("e", DType::kInt64);
+  d->SetAttr(kRowsMayBeNone, true);
+  e->SetAttr(kRowsMayBeNone, true);
+  AddBarrier({update("a", DType::kInt64), update("b", DType::kInt32), update("c", DType::kInt64), d, e});
+  EXPECT_THAT(Join(), UnorderedElementsAre(ElementsAre("update_a", "update_c"), ElementsAre("update_d", "update_e")));
+  EXPECT_EQ(CountLeft("ResourceSparseApplyAdagrad"), 1u);
+  const Node* const plain = result_->FindNode("update_a/joined");
+  EXPECT_EQ(plain->attr<DType>("Tindices"), DType::kInt64);
+  EXPECT_FALSE(plain->has_attr(kRowsMayBeNone));
+  EXPECT_TRUE(result_->FindNode("update_d/joined")->attr<bool>(kRowsMayBeNone));
+}
+
+TEST_F(JoinUpdatesTest, ScattersIntoDifferentVariablesBecomeOneNode) {
+  const Output indices = ops::Identity(ops::Placeholder(g_, DType::kInt32, Shape{3}, "ids"));
+  const auto scatter = [&](const std::string& name) {
+    return ops::ResourceScatterSub(Handle(name), indices, Computed(), "update_" + name);
+  };
+  AddBarrier({scatter("a"), scatter("b"), ops::ResourceScatterAdd(Handle("c"), indices, Computed())});
+  EXPECT_THAT(Join(), ElementsAre(ElementsAre("update_a", "update_b")));
+  EXPECT_EQ(result_->FindNode("update_a/joined")->attr<DType>("dtype"), DType::kFloat32);
 }
 
 TEST_F(JoinUpdatesTest, AGraphWithoutSuchUpdatesStaysTheSame) {

@@ -39,7 +39,8 @@ bool HasFlag(const std::string& op) {
   return std::any_of(std::begin(kFlags), std::end(kFlags), [&](const char* name) { return def.FindAttr(name); });
 }
 
-// A graph that updates variables by one rule, with a scalar of its own for each update if they are to stay apart.
+// A graph that updates variables by one rule. If the updates are to stay apart, each has scalars of its own, or runs in
+// a step of its own if the rule has no scalars.
 class Updates {
  public:
   Updates(const std::string& op, bool flag, bool apart, const std::vector<std::pair<DType, Shape>>& variables)
@@ -56,7 +57,11 @@ class Updates {
     session.Run({}, {}, initializers);
     for (int step = 0; step < 2; ++step) {
       const int64_t before = counts.launches();
-      session.Run({}, {}, updates_);
+      if (apart_ && scalars_.empty()) {
+        for (Node* update : updates_) session.Run(update);
+      } else {
+        session.Run({}, {}, updates_);
+      }
       *launches = counts.launches() - before;
     }
     std::vector<Output> reads;
@@ -69,6 +74,8 @@ class Updates {
   }
 
  private:
+  static constexpr int32_t kIndices = 9;
+
   Output Value(DType dtype, const Shape& shape, float lowest) {
     Tensor values(DType::kFloat32, shape);
     ++seed_;
@@ -89,15 +96,29 @@ class Updates {
     return apart_ ? ops::Identity(known) : known;
   }
 
+  // An update of rows has kIndices of them, of which some are there more than once.
+  static Shape RowsOf(const Shape& shape) { return Shape{kIndices}.Concat(shape.Sub(1, shape.rank())); }
+  Output Indices(const Shape& shape) {
+    Tensor indices(DType::kInt32, Shape{kIndices});
+    for (int32_t i = 0; i < kIndices; ++i) {
+      indices.data<int32_t>()[i] = (i * i + seed_) % static_cast<int32_t>(shape.dim(0));
+    }
+    return ops::Const(graph_, indices);
+  }
+
   void Add(DType dtype, const Shape& shape) {
     const OpDef& op = OpRegistry::Global().Get(op_);
     NodeBuilder builder = graph_.Op(op_);
-    for (const ArgDef& arg : op.inputs()) {
+    const auto& args = op.inputs();
+    const bool of_rows = std::any_of(args.begin(), args.end(), [](const ArgDef& arg) { return arg.name == "indices"; });
+    for (const ArgDef& arg : args) {
       if (arg.dtype == DType::kResource) {
         variables_.emplace_back(graph_, Value(dtype, shape, arg.name == "var" ? -0.5f : 0.1f));
         builder.Input(variables_.back().handle());
-      } else if (arg.name == "grad" || arg.name == "delta") {
-        builder.Input(Value(dtype, shape, -0.5f));
+      } else if (arg.name == "grad" || arg.name == "delta" || arg.name == "updates") {
+        builder.Input(Value(dtype, of_rows ? RowsOf(shape) : shape, -0.5f));
+      } else if (arg.name == "indices") {
+        builder.Input(Indices(shape));
       } else {
         builder.Input(Scalar(dtype, arg.name));
       }
@@ -139,6 +160,30 @@ TEST_F(JoinedUpdatesTest, GiveTheBitsOfSingleUpdatesInFewerLaunches) {
   }
 }
 
+TEST_F(JoinedUpdatesTest, OfRowsGiveTheBitsOfSingleUpdatesInFewerLaunches) {
+  std::vector<std::pair<DType, Shape>> variables;
+  for (const Shape& shape : {Shape{33, 37}, Shape{5}, Shape{7, 0}, Shape{3, 2, 2}, Shape{1, 300}}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kBfloat16}) variables.emplace_back(dtype, shape);
+  }
+  for (const char* rule :
+       {"SparseApplyMomentum", "SparseApplyKerasMomentum", "SparseApplyAdagrad", "SparseApplyAdagradV2",
+        "SparseApplyKerasAdagrad", "SparseApplyAdam", "SparseApplyRMSProp", "SparseApplyCenteredRMSProp",
+        "SparseApplyFtrl", "SparseApplyFtrlV2", "ScatterAdd", "ScatterSub"}) {
+    for (const bool flag : {false, true}) {
+      const std::string op = StrCat("Resource", rule);
+      if (flag && !HasFlag(op)) continue;
+      int64_t of_joined = 0, of_single = 0;
+      const std::string joined = Updates(op, flag, false, variables).Run(*counts_, &of_joined, Config());
+      const std::string single = Updates(op, flag, true, variables).Run(*counts_, &of_single, Config());
+      EXPECT_EQ(joined.size(), single.size());
+      EXPECT_TRUE(joined == single) << op;
+      if (op.starts_with("ResourceScatter")) continue;  // the single updates took several steps
+      // One launch for each dtype; single updates of rows without elements launch nothing.
+      EXPECT_EQ(of_single - of_joined, 12 - 3) << op;
+    }
+  }
+}
+
 // Numbers of variables, up to and above what one launch takes, and what their updates launch.
 TEST_F(JoinedUpdatesTest, TakeAnotherLaunchOnlyAboveItsLimit) {
   const std::pair<int, int> cases[] = {{43, 1}, {kMostUpdates + 1, 2}};
@@ -151,6 +196,20 @@ TEST_F(JoinedUpdatesTest, TakeAnotherLaunchOnlyAboveItsLimit) {
         Updates("ResourceApplyMomentum", false, true, variables).Run(*counts_, &of_single, Config());
     EXPECT_TRUE(joined == single) << count;
     EXPECT_EQ(of_single - of_joined, count - launches) << count;
+  }
+}
+
+TEST_F(JoinedUpdatesTest, OfRowsTakeAnotherLaunchOnlyAboveTheirLimit) {
+  for (const auto& [count, launches] : {std::pair{kMostRowUpdates, 1}, std::pair{kMostRowUpdates + 1, 2}}) {
+    const std::vector<std::pair<DType, Shape>> variables(static_cast<size_t>(count), {DType::kFloat32, Shape{7, 3}});
+    int64_t of_joined = 0, of_single = 0;
+    const std::string joined =
+        Updates("ResourceSparseApplyAdagrad", false, false, variables).Run(*counts_, &of_joined, Config());
+    const std::string single =
+        Updates("ResourceSparseApplyAdagrad", false, true, variables).Run(*counts_, &of_single, Config());
+    EXPECT_TRUE(joined == single) << count;
+    // If there is only one node that updates, it checks the indices itself, and no other node does so before it.
+    EXPECT_EQ(of_single - of_joined, count - launches + count) << count;
   }
 }
 
@@ -201,6 +260,68 @@ TEST_F(JoinedUpdatesTest, AStepWithABadIndexAppliesNone) {
   EXPECT_THAT(three.Values(session), Each(1.0f));
   run({0, 0, 1});
   EXPECT_THAT(three.Values(session), ElementsAre(-9, -19, -29, -9, -9, -19, -9, -19, -29));
+}
+
+// Two tables of three rows, which start as 1, 1, 1.
+struct TwoTables {
+  Graph g;
+  std::vector<ops::Variable> tables;
+  std::vector<Output> ids, rows;
+  std::vector<Node*> targets;
+
+  TwoTables() {
+    const DeviceScope scope(g, "/device:GPU:0");
+    for (int i = 0; i < 2; ++i) {
+      tables.emplace_back(g, Tensor::Vector<float>({1, 1, 1}), ops::VariableOptions{.name = StrCat("t", i)});
+      ids.push_back(ops::Placeholder(g, DType::kInt32, Shape{-1}, StrCat("ids", i)));
+      rows.push_back(ops::Placeholder(g, DType::kFloat32, Shape::UnknownRank(), StrCat("rows", i)));
+      targets.push_back(ops::ResourceScatterAdd(tables.back().handle(), ids.back(), rows.back(), StrCat("add", i)));
+    }
+  }
+  void Run(Session& session, const std::vector<std::vector<int32_t>>& at, const std::vector<std::vector<float>>& add) {
+    FeedList feeds;
+    for (size_t i = 0; i < 2; ++i) {
+      feeds.push_back({ids[i], Tensor::Vector<int32_t>(at[i])});
+      feeds.push_back({rows[i], Tensor::Vector<float>(add[i])});
+    }
+    session.Run(feeds, {}, targets);
+  }
+  std::vector<float> Values(Session& session) {
+    std::vector<float> all;
+    for (const ops::Variable& table : tables) {
+      for (const float value : session.Run(table.Read()).ToVector<float>()) all.push_back(value);
+    }
+    return all;
+  }
+};
+
+TEST_F(JoinedUpdatesTest, ABadIndexOfOneTableAppliesNoneAndIsNamedWithItsTable) {
+  TwoTables two;
+  Session session(two.g, "", Config());
+  session.Run({}, {}, {two.tables[0].initializer(), two.tables[1].initializer()});
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                two.Run(session, {{0, 1}, {2, 3}}, {{1, 1}, {1, 1}});
+              }),
+              HasSubstr("indices[1] = 3 is not in [0, 3), the rows of variable 't1'"));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                two.Run(session, {{0, 1}, {2, 1}}, {{1, 1}, {1, 1, 1}});
+              }),
+              HasSubstr("expected updates of shape [2] for variable 't1'; got [3]"));
+  EXPECT_THAT(two.Values(session), Each(1.0f));
+  two.Run(session, {{0, 1, 0}, {2, 1, 1}}, {{1, 10, 2}, {3, 4, 5}});
+  EXPECT_THAT(two.Values(session), ElementsAre(4, 11, 1, 1, 10, 4));
+}
+
+TEST_F(JoinedUpdatesTest, ATableWithoutIndicesStaysAsItIs) {
+  TwoTables two;
+  Session session(two.g, "", Config());
+  session.Run({}, {}, {two.tables[0].initializer(), two.tables[1].initializer()});
+  two.Run(session, {{}, {2}}, {{}, {3}});
+  EXPECT_THAT(two.Values(session), ElementsAre(1, 1, 1, 1, 1, 4));
+  two.Run(session, {{0}, {}}, {{2}, {}});
+  EXPECT_THAT(two.Values(session), ElementsAre(3, 1, 1, 1, 1, 4));
+  two.Run(session, {{}, {}}, {{}, {}});
+  EXPECT_THAT(two.Values(session), ElementsAre(3, 1, 1, 1, 1, 4));
 }
 
 TEST_F(JoinedUpdatesTest, AGradientOfAWrongShapeAppliesNoneAndIsNamed) {
