@@ -155,8 +155,9 @@ TEST(RecordedFitTest, RecordsEmbeddings) {
     for (const bool on_gpu : {false, true}) {
       SessionConfig session;
       session.device_count[backend.type()] = on_gpu ? 1 : 0;
-      Sequential model({Input(Shape{3}, {.dtype = DType::kInt32}), Embedding(7, 4), Flatten(), Dense(1)},
-                       {.seed = 5, .session = session});
+      const LayerTensor ids = Input(Shape{3}, {.dtype = DType::kInt32});
+      const LayerTensor both = Concatenate()({Embedding(7, 4)(ids), Embedding(7, 2)(ids)});
+      Model model({ids}, {Dense(1)(Flatten()(both))}, {.seed = 5, .session = session});
       model.Compile({.optimizer = optimizer, .loss = "mse"});
       Tensor x(DType::kInt32, Shape{kExamples, 3});
       for (int64_t i = 0; i < x.num_elements(); ++i) x.data<int32_t>()[i] = static_cast<int32_t>(i * i % 7);
