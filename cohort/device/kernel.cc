@@ -73,7 +73,11 @@ Tensor KernelContext::TakeInput(int i, int32_t uses) {
   return taken;
 }
 
-std::string KernelContext::Describe() const { return DescribeAs(node_->op_name(), node_->name()); }
+std::string KernelContext::Describe() const {
+  std::string text = DescribeAs(node_->op_name(), node_->name());
+  if (node_->has_attr(kErrorNote)) text += StrCat("\n  ", node_->attr<std::string>(kErrorNote));
+  return text;
+}
 
 std::string KernelContext::DescribeAs(const std::string& op, const std::string& name) const {
   constexpr int kMostInputs = 24;  // a node that joins updates may have hundreds

@@ -59,9 +59,9 @@ class KernelContext {
   Tensor TakeInput(int i, int32_t uses);
   Tensor AllocateTemp(DType dtype, const Shape& shape) { return Tensor(dtype, shape, *allocator_); }
   // Returns "[[OP node 'NAME' on DEVICE, inputs: DTYPE[SHAPE], ...]]" for error messages. If the node is in the body of
-  // a function, adds the functions that were called.
+  // a function, adds the functions that were called. Adds the node's kErrorNote, if it has one.
   std::string Describe() const;
-  // Returns the same with another op and name, for a kernel that does a part of the work of that node.
+  // Returns the same, without a note, with another op and name: for a kernel that does a part of the work of that node.
   std::string DescribeAs(const std::string& op, const std::string& name) const;
   // Returns the allocator for this kernel: of the device's memory, or of host memory for a host kernel. During Compute,
   // only the thread that runs Compute may use it. An AsyncOpKernel may use it on any thread until it calls `done`.

@@ -89,6 +89,20 @@ TEST_F(PartitionedVariablesTest, LookupsInListsAndValues) {
   EXPECT_THROW(session.Run(outside), InvalidArgumentError);
 }
 
+TEST_F(PartitionedVariablesTest, AnIdThatIsNoRowIsNamedWithTheRowsOfItsPart) {
+  const Variable table = Table(3);  // of 3, 2 and 2 rows
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Rows(table, {1, 8}, PartitionStrategy::kDiv);
+              }),
+              AllOf(HasSubstr("indices[0] = 3 is not in [0, 2), the rows of variable 'table/part_2'"),
+                    HasSubstr("Row r of 'table/part_2', which is part 2 of a table, is row 5 + r of the table.")));
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                Rows(table, {1, -2}, PartitionStrategy::kMod);
+              }),
+              AllOf(HasSubstr("indices[1] = -1 is not in [0, 2), the rows of variable 'table/part_1'"),
+                    HasSubstr("Row r of 'table/part_1', which is part 1 of a table, is row 1 + 3 * r of the table.")));
+}
+
 TEST_F(PartitionedVariablesTest, AScopeCutsWhatIsMadeInIt) {
   {
     const PartitionerScope scope(graph_, distribute::FixedSizePartitioner(2));

@@ -30,8 +30,9 @@ Output For(Output values, const ops::Operand& weights) {
     fits = shape.dim(i) == 1 || shape.dim(i) < 0 || of.dim(i) < 0 || shape.dim(i) == of.dim(i);
   }
   if (fits) return given;
-  throw InvalidArgumentError(StrCat("expected a weight, or weights whose dimensions are 1 or those of the values ", of,
-                                    "; got ", given.name(), " ", shape));
+  throw InvalidArgumentError(StrCat("[estimator/weights] expected a weight for '", values.name(),
+                                    "', or weights whose dimensions are 1 or those of its shape ", of, "; got '",
+                                    given.name(), "' of shape ", shape));
 }
 
 Output DivideOrZero(Output numerator, Output denominator) {

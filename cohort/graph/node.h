@@ -17,6 +17,9 @@ namespace cohort {
 class Graph;
 class Node;
 
+// A string attribute of a node: a sentence that helps to understand errors of the node's kernel. They end with it.
+inline constexpr char kErrorNote[] = "_error_note";
+
 // The value at output `index` of a node. Cheap to copy. Valid as long as the graph of the node. The methods dtype(),
 // shape(), graph() and name() throw InvalidArgumentError if the Output is empty (valid() is false).
 struct COHORT_EXPORT Output {

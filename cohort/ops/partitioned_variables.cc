@@ -1,6 +1,7 @@
 #include "cohort/ops/partitioned_variables.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "cohort/core/error.h"
@@ -109,7 +110,9 @@ Output EmbeddingLookup(const std::vector<Variable>& params, const Operand& ids, 
   if (params.size() == 1) return EmbeddingLookup(params[0], rows, partition_strategy, name);
   if (partition_strategy == PartitionStrategy::kDiv) return GatherInOrder(params, rows, name);
   const Output count = ScalarLike(rows, static_cast<double>(params.size()));
-  return GatherFrom(params, rows, {Cast(FloorMod(rows, count), DType::kInt32), FloorDiv(rows, count)}, name);
+  PlacesInParts places{Cast(FloorMod(rows, count), DType::kInt32), FloorDiv(rows, count), {}, std::ssize(params)};
+  for (int64_t part = 0; part < places.step; ++part) places.first.push_back(part);
+  return GatherFrom(params, rows, places, name);
 }
 
 Output EmbeddingLookup(Output params, const Operand& ids, const NodeName& name) {

@@ -2,6 +2,7 @@
 // and look-ups use it.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cohort/ops/variables.h"
@@ -11,10 +12,12 @@ namespace cohort::ops {
 // Returns the variables in order, and for each one that has parts() its parts instead of it.
 std::vector<Variable> PartsOf(const std::vector<Variable>& variables);
 
-// Which row of which part each index means.
+// Which row of which part each index means. Row r of part p has the index first[p] + step * r.
 struct PlacesInParts {
   Output part;  // int32
   Output row;
+  std::vector<int64_t> first;
+  int64_t step;
 };
 // Returns the rows at `places`: the shape of `indices`, followed by that of a row. The parts have rows of one shape.
 Output GatherFrom(const std::vector<Variable>& parts, Output indices, const PlacesInParts& places,

@@ -1,6 +1,8 @@
 #include "cohort/ops/variables.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -208,7 +210,13 @@ Output GatherFrom(const std::vector<Variable>& parts, Output indices, const Plac
       DynamicPartition(Range(Const(graph, 0), Size(flat), Const(graph, 1)), numbers, count);
   const std::vector<Output> of_parts = DynamicPartition(flat, numbers, count);
   std::vector<Output> found;
-  for (size_t i = 0; i < parts.size(); ++i) found.push_back(parts[i].Gather(of_parts[i]));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    found.push_back(parts[i].Gather(of_parts[i]));
+    const std::string step = places.step == 1 ? "" : StrCat(places.step, " * ");
+    found.back().node->SetAttr(kErrorNote,
+                               StrCat("Row r of '", parts[i].name(), "', which is part ", i, " of a table, is row ",
+                                      places.first[i], " + ", step, "r of the table."));
+  }
   const Output merged = DynamicStitch(positions, found);
   const Shape& row = parts[0].shape();
   std::vector<Output> shape = {ShapeOf(indices)};
@@ -220,15 +228,16 @@ Output GatherFrom(const std::vector<Variable>& parts, Output indices, const Plac
 Output GatherInOrder(const std::vector<Variable>& parts, Output indices, const NodeName& name) {
   const CallSiteScope site(indices.graph(), name.site());
   Output number = ScalarLike(indices, 0), first = number;
-  int64_t begin = 0;
+  std::vector<int64_t> begins = {0};
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
     const int64_t rows = parts[i].shape().dim(0);
-    begin += rows;
-    const Output behind = Cast(GreaterEqual(indices, ScalarLike(indices, static_cast<double>(begin))), indices.dtype());
+    begins.push_back(begins.back() + rows);
+    const Output end = ScalarLike(indices, static_cast<double>(begins.back()));
+    const Output behind = Cast(GreaterEqual(indices, end), indices.dtype());
     number = Add(number, behind);
     first = Add(first, Mul(behind, ScalarLike(indices, static_cast<double>(rows))));
   }
-  return GatherFrom(parts, indices, {Cast(number, DType::kInt32), Sub(indices, first)}, name);
+  return GatherFrom(parts, indices, {Cast(number, DType::kInt32), Sub(indices, first), std::move(begins), 1}, name);
 }
 
 Output Variable::Gather(const Operand& indices, const NodeName& name) const {

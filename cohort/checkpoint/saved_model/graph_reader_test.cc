@@ -491,5 +491,15 @@ TEST_F(GraphReaderTest, DamagedFilesGiveErrors) {
   EXPECT_GT(loaded, 0);
 }
 
+// An attribute that a later TensorFlow may have added changes nothing if it has a usual default.
+TEST_F(GraphReaderTest, AnAttributeThatNobodyKnowsIsNotIgnored) {
+  const auto softsign = [](const std::string& sharp) {
+    return InGraph("call", "Softsign", {"x"}, StrCat(kFloat, Attr("sharp", sharp)));
+  };
+  EXPECT_THAT(Run(SavedBytes(Input("x") + softsign("b: false"), "")), ElementsAre(0.5f, 2.0f / 3.0f));
+  EXPECT_THAT(WhyNot<InvalidArgumentError>(softsign("b: true"), ""),
+              AllOf(HasSubstr("there is no attribute 'sharp' (given as true)"), HasSubstr("Softsign(")));
+}
+
 }  // namespace
 }  // namespace cohort::saved_model

@@ -198,6 +198,12 @@ class Importer {
   Node* AddForeign(int position, const ForeignOps::Build& build, AttrMap attrs) {
     const proto::NodeDef& def = def_.node(position);
     const OpDef& op = *foreign_.Find(def.op());
+    DropLaterAttrs(op, &attrs);
+    for (const auto& [name, value] : attrs) {
+      if (name[0] == '_' || op.FindAttr(name) != nullptr) continue;
+      throw InvalidArgumentError(
+          StrCat("there is no attribute '", name, "' (given as ", value.ToString(), "); the op is ", op.Signature()));
+    }
     for (const AttrDef& attr : op.attrs()) {
       if (attr.default_value.has_value()) attrs.emplace(attr.name, *attr.default_value);
     }
