@@ -119,9 +119,7 @@ void RegisterDenseUpdates(OpRegistry& registry) {
   registry.Register(OpDef("ResourceApplyWeightDecay")
                         .Input("var: resource")
                         .Input("alpha: T")
-                        .Attr("T: {float32, float64, bfloat16} = float32")
-                        .Attr("dtype: type = float32")
-                        .Attr("Tindices: {int32, int64} = int64")
+                        .Attr("T: {float32, float64, bfloat16}")
                         .Attr("use_locking: bool = false")
                         .ShapeRule([](ShapeContext& c) -> std::vector<Shape> {
                           c.WithRank(1, 0);

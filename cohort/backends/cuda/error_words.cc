@@ -51,6 +51,29 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     return entry == nullptr ? nullptr : entry->word;
   }
 
+  const ErrorWord* Hold(const KernelContext& ctx) {
+    if (ctx.step().error == nullptr) return nullptr;
+    MutexLock lock(mu_);
+    // Take sets the error under the lock, before it removes the entry.
+    ctx.step().error->status().ThrowIfError();
+    Entry* entry = Find(ctx);
+    if (entry == nullptr) return nullptr;
+    ++entry->open;
+    return entry->word;
+  }
+
+  void Release(const KernelContext& ctx) {
+    if (ctx.step().error == nullptr) return;
+    MutexLock lock(mu_);
+    const auto found = entries_.find(ctx.step().error);
+    if (found == entries_.end()) return;
+    Entry& entry = found->second;
+    --entry.open;
+    if (!IsLast(entry)) return;
+    if (!entry.failed) Count(*ctx.step().error, &entry, entry.updates);
+    Remove(found);
+  }
+
   Check Announce(const KernelContext& ctx, Describe describe, std::string where) {
     StepError& error = ErrorOf(ctx);
     (void)stream_.handle();  // makes the stream, which takes locks that a thread in BeforeRecord may hold
@@ -132,7 +155,7 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     std::vector<uint64_t*> pinned;  // for readings: at least one for each check that was not read yet
     int64_t updates = 0;            // enqueued since the entry was made
     int64_t counted = 0;            // of these: StepError knows them
-    int open = 0;                   // checks whose kernels are not enqueued yet
+    int open = 0;                   // checks and updates whose kernels are not enqueued yet
     int readings = 0;               // on their way
     bool dirty = false;             // a check was enqueued since the last reading
     bool failed = false;
@@ -143,6 +166,9 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     uint64_t* pinned;
     int64_t updates;  // on the stream before it
   };
+
+  // Returns whether the outcome of all checks is known, and no kernel is about to use the word.
+  static bool IsLast(const Entry& entry) { return entry.readings == 0 && !entry.dirty && entry.open == 0; }
 
   Entry* Find(const KernelContext& ctx) COHORT_REQUIRES(mu_) {
     if (entries_.empty()) return nullptr;
@@ -211,7 +237,7 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
     if (found == entries_.end() || found->second.serial != reading.serial) return;
     Entry& entry = found->second;
     --entry.readings;
-    const bool last = entry.readings == 0 && !entry.dirty && entry.open == 0;
+    const bool last = IsLast(entry);
     if (status.ok() && !entry.failed) {
       if (error != 0) {
         entry.failed = true;
@@ -223,6 +249,8 @@ class ErrorWords::Impl : public std::enable_shared_from_this<Impl> {
       } else {
         Count(*reading.error, &entry, last ? entry.updates : reading.updates);
       }
+    } else {
+      entry.failed = true;  // also if the card has failed: which updates were applied is not known
     }
     if (last) Remove(found);
   }
@@ -250,6 +278,13 @@ ErrorWords::~ErrorWords() = default;
 const ErrorWord* ErrorWords::WordOf(const KernelContext& ctx) {
   const CudaRecording* recording = CudaRecording::Current();
   return recording == nullptr ? impl_->WordOf(ctx) : recording->word();
+}
+const ErrorWord* ErrorWords::Hold(const KernelContext& ctx) {
+  const CudaRecording* recording = CudaRecording::Current();
+  return recording == nullptr ? impl_->Hold(ctx) : recording->word();
+}
+void ErrorWords::Release(const KernelContext& ctx) {
+  if (CudaRecording::Current() == nullptr) impl_->Release(ctx);
 }
 ErrorWords::Check ErrorWords::Announce(const KernelContext& ctx, Describe describe, std::string where) {
   if (const Node& node = ctx.node();

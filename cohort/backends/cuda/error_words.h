@@ -45,8 +45,14 @@ class ErrorWords {
   ErrorWords& operator=(const ErrorWords&) = delete;
 
   // Returns the word of the step of `ctx` on this device; every kernel of one step gets the same. Null if no check of
-  // the step has been announced whose outcome is still unknown: then updates need not look.
+  // the step has been announced whose outcome is still unknown. If a check has failed, the step's error is set before
+  // the word becomes null: so ask for the word first.
   const ErrorWord* WordOf(const KernelContext& ctx);
+  // As WordOf, for an update, which need not look if the result is null. The word stays that of the step until Release
+  // is called, after the update was enqueued: meanwhile the outcome of a check may become known. Throws the step's
+  // error if it is set.
+  const ErrorWord* Hold(const KernelContext& ctx);
+  void Release(const KernelContext& ctx);
 
   // Announces a check. Returns the word and the number of the check for ReportError. Call it before the kernel's work
   // is enqueued, on the thread that enqueues it. `describe` makes the error from the position and the value that the

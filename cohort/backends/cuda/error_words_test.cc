@@ -182,6 +182,39 @@ TEST_F(ErrorWordsTest, ACancelledStepThatHasUpdatesOnTheStreamGoesOn) {
 }
 
 // Two steps at a time, and a check that another step's event comes before.
+// Another thread may record an event, whose callback takes the outcome, while an update is being enqueued.
+TEST_F(ErrorWordsTest, AHeldWordStaysTheStepsUntilTheUpdateIsEnqueued) {
+  const Tensor good = Good(), bad = Bad();
+  Step first(*device_, node_, 1), second(*device_, node_, 2);
+  Check(first, good);
+  const ErrorWord* const held = words().Hold(first.ctx);
+  ASSERT_NE(held, nullptr);
+  device_->Synchronize();  // the outcome is known
+  EXPECT_EQ(words().WordOf(first.ctx), held);
+  Check(second, bad);
+  EXPECT_NE(words().WordOf(second.ctx), held);
+  words().CountUpdate(first.ctx);
+  words().Release(first.ctx);
+  EXPECT_EQ(words().WordOf(first.ctx), nullptr);
+  EXPECT_EQ(first.error.updates_applied(), 1);
+  device_->Synchronize();
+  EXPECT_TRUE(second.error.set());
+}
+
+TEST_F(ErrorWordsTest, AFailedStepGivesNoWordToUpdates) {
+  const Tensor bad = Bad();
+  Step step(*device_, node_, 1);
+  Check(step, bad);
+  const ErrorWord* const held = words().Hold(step.ctx);
+  device_->Synchronize();
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { words().Hold(step.ctx); }), HasSubstr("element 2 is -7"));
+  EXPECT_EQ(words().WordOf(step.ctx), held);
+  words().CountUpdate(step.ctx);
+  words().Release(step.ctx);
+  EXPECT_EQ(words().WordOf(step.ctx), nullptr);
+  EXPECT_EQ(step.error.updates_applied(), 0);
+}
+
 TEST_F(ErrorWordsTest, StepsHaveWordsOfTheirOwn) {
   Step one(*device_, node_, 1);
   Step two(*device_, node_, 2);

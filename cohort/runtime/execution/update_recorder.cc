@@ -1,6 +1,9 @@
 #include "cohort/runtime/execution/update_recorder.h"
 
 #include <chrono>
+#include <cstring>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +11,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/device.h"
 #include "cohort/graph/joined_updates.h"
+#include "cohort/graph/rows_may_be_none.h"
 
 namespace cohort {
 namespace {
@@ -17,6 +21,49 @@ constexpr std::chrono::minutes kStreamLimit{10};
 
 // The run that has a turn on this thread.
 thread_local UpdateRecorder* turn_of_thread = nullptr;
+
+template <typename Index>
+std::vector<int64_t> PlacesOfRows(const Tensor& indices) {
+  std::vector<int64_t> places;
+  const auto values = indices.values<Index>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != std::numeric_limits<Index>::min()) places.push_back(static_cast<int64_t>(i));
+  }
+  return places;
+}
+
+// Returns the rows `places` of a value on the device, there.
+Tensor RowsAt(Device& device, const Tensor& value, const std::vector<int64_t>& places) {
+  const Tensor from = device.CopyToHost(value);
+  Shape shape = value.shape();
+  const size_t row = shape.dim(0) == 0 ? 0 : value.bytes() / static_cast<size_t>(shape.dim(0));
+  shape.set_dim(0, std::ssize(places));
+  Tensor rows(value.dtype(), shape);
+  auto* to = static_cast<char*>(rows.raw_data());
+  for (const int64_t place : places) {
+    std::memcpy(to, static_cast<const char*>(from.raw_data()) + static_cast<size_t>(place) * row, row);
+    to += row;
+  }
+  return device.CopyFromHost(rows);
+}
+
+// Removes the positions whose index is no row (kRowsMayBeNone).
+void RemovePositionsWithoutRow(Device& device, UpdateRecord& record) {
+  int input = 0, of_indices = -1, of_rows = -1;
+  for (const ArgDef& arg : OpRegistry::Global().Get(record.op->op).inputs()) {
+    if (arg.dtype == DType::kResource) continue;
+    if (arg.name == "indices") of_indices = input;
+    if (arg.name == "grad" || arg.name == "updates") of_rows = input;
+    ++input;
+  }
+  Tensor& indices = record.inputs[static_cast<size_t>(of_indices)];
+  Tensor& rows = record.inputs[static_cast<size_t>(of_rows)];
+  const Tensor on_host = device.CopyToHost(indices);
+  const std::vector<int64_t> places =
+      on_host.dtype() == DType::kInt32 ? PlacesOfRows<int32_t>(on_host) : PlacesOfRows<int64_t>(on_host);
+  indices = RowsAt(device, indices, places);
+  rows = RowsAt(device, rows, places);
+}
 
 }  // namespace
 
@@ -34,6 +81,7 @@ const UpdateRecorder::UpdateOps& UpdateRecorder::OpsOf(const Node& node) {
   }
   for (const std::string& name : joined ? joined->names : std::vector<std::string>{node.name()}) {
     ops.push_back(std::make_shared<const UpdateOp>(UpdateOp{op.name(), name, attrs}));
+    if (node.has_attr(kRowsMayBeNone)) may_have_no_rows_.insert(ops.back().get());
   }
   return ops;
 }
@@ -98,6 +146,9 @@ void UpdateRecorder::WaitForStream() {
   if (!reached.ok()) on_failure_(reached);
   const auto applied = static_cast<size_t>(error_->updates_applied() - applied_before_);
   if (applied < ends_.size()) set_.updates.resize(applied == 0 ? 0 : ends_[applied - 1]);
+  for (UpdateRecord& record : set_.updates) {
+    if (may_have_no_rows_.count(record.op.get()) > 0) RemovePositionsWithoutRow(plan_.device, record);
+  }
 }
 
 }  // namespace cohort

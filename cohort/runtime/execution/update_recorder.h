@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "cohort/device/update_observer.h"
@@ -41,13 +42,15 @@ class UpdateRecorder {
   using UpdateOps = std::vector<std::shared_ptr<const UpdateOp>>;
   // Returns the updates of the node: one, or those that it joins.
   const UpdateOps& OpsOf(const Node& node);
-  // Waits until the stream has run the updates. Removes from set_ the updates that were not applied.
+  // Waits until the stream has run the updates. Removes from set_ the updates that were not applied, and from the
+  // others the positions that are no rows.
   void WaitForStream();
 
   const Plan& plan_;
   GatePass& gate_;
   const std::function<void(const Status&)> on_failure_;
   std::map<const Node*, UpdateOps> ops_;
+  std::set<const UpdateOp*> may_have_no_rows_;  // those of nodes with the attribute kRowsMayBeNone
   bool has_turn_ = false;
   // The members below are used while the run has the turn.
   const StepError* error_ = nullptr;

@@ -119,7 +119,7 @@ bool CudaCollectives::Serves(int members) const { return members <= CombineArgs:
 
 bool CudaCollectives::MayStillFail(const KernelContext& ctx) const {
   const StepError* const error = ctx.step().error;
-  return error != nullptr && (error->set() || CudaDeviceOf(ctx).error_words().WordOf(ctx) != nullptr);
+  return error != nullptr && (CudaDeviceOf(ctx).error_words().WordOf(ctx) != nullptr || error->set());
 }
 
 void CudaCollectives::AllReduce(ReduceOp op, const DeviceParts& parts) const {

@@ -35,8 +35,6 @@ class CudaCall {
   void Launch(const LaunchSize& size, const K& kernel) const {
     cuda::Launch(driver(), stream(), size, kernel);
   }
-  // Returns the step's error word for an update (ErrorWords::WordOf), or null.
-  const ErrorWord* error_word() const { return device_.error_words().WordOf(ctx_); }
   // Says that an update of a variable was enqueued. Each update calls it once, after its work was enqueued, and under
   // the variable's lock.
   void CountUpdate() const { device_.error_words().CountUpdate(ctx_); }

@@ -1,5 +1,6 @@
 #include "cohort/backends/cuda/kernels/row_update.h"
 
+#include <deque>
 #include <utility>
 
 #include "cohort/backends/cuda/kernels/index_check.h"
@@ -7,6 +8,7 @@
 #include "cohort/backends/cuda/kernels/variable_update.h"
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/graph/rows_may_be_none.h"
 
 namespace cohort::cuda {
 namespace {
@@ -78,7 +80,7 @@ void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange
     if (range != IndexRange::kRowsOrNone) keys.emplace_back(call, RowOrderBytes(*indices));
   }
   if (changes.empty()) return call.CountUpdate();  // an update that changes nothing
-  UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
+  UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs, const ErrorWord*) {
     size_t first = 0;
     for (RowChange& c : changes) {
       const size_t count = updates[c.update].variables.size();
@@ -86,7 +88,7 @@ void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange
       check(c.update, olds.subspan(first, count));
       first += count;
     }
-    const uint64_t* error = nullptr;
+    std::deque<IndexReport> reports;  // until the change is enqueued, so that all have one word
     first = 0;
     for (size_t i = 0; i < changes.size(); ++i) {
       RowChange& c = changes[i];
@@ -95,18 +97,18 @@ void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange
       first += its_variables.size();
       const int64_t rows = CheckedRows(its_variables, its_olds);
       const Shape& shape = its_olds[0].shape();
-      const IndexReport report(call, DescribeRow(*its_variables[0], rows));
-      error = report.check().word;
+      const IndexReport& report = reports.emplace_back(call, DescribeRow(*its_variables[0], rows));
       const ElementType type = ElementTypeOf(indices->dtype());
       c.rows.indices = indices->raw_data();
       c.rows.wide = type == ElementType::kInt64;
       c.rows.n = indices->num_elements();
+      c.rows.rows = rows;
       c.rows.columns = shape.Sub(1, shape.rank()).num_elements();
       LaunchIndexCheck(call.driver(), call.stream(), type, c.rows.indices, c.rows.n, rows, range, report.check());
       KeepOtherRows(call, its_olds, c.values);
       if (!keys.empty()) c.rows.order = EnqueueRowOrder(call, *indices, rows, keys[i]);
     }
-    change(changes, error);
+    change(changes, reports.back().check().word);
   });
 }
 

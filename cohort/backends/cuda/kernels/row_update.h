@@ -22,11 +22,7 @@ RowOrder EnqueueRowOrder(const CudaCall& call, const Tensor& indices, int64_t ro
 // Returns how many bytes of scratch memory EnqueueRowOrder needs.
 size_t RowOrderBytes(const Tensor& indices);
 
-// The attribute, with the value true, of updates of rows whose indices come from a _SumRepeatedRows. The smallest
-// number of their dtype then stands for no row, and the update passes over that position. No other index is there
-// twice.
-inline constexpr char kRowsMayBeNone[] = "_rows_may_be_none";
-// Returns which indices are good for an update of rows, or for the check of its indices.
+// Returns which indices are good for an update of rows, or for the check of its indices (graph/rows_may_be_none.h).
 IndexRange RangeOfRows(const Node& node);
 
 // A variable with its slots, and the indices (int32 or int64) of the rows of theirs that change.

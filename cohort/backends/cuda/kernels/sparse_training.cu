@@ -25,8 +25,9 @@ using RowTable = UpdateTable<RowsOf<Update>, kMostRowUpdates, kOfBlock>;
 COHORT_KERNEL int64_t RowBeginningAt(const ChangedRows& rows, int64_t place) {
   const RowOrder& order = rows.order;
   if (order.keys == nullptr) {
-    return rows.wide ? static_cast<const int64_t*>(rows.indices)[place]
-                     : static_cast<const int32_t*>(rows.indices)[place];
+    const int64_t row =
+        rows.wide ? static_cast<const int64_t*>(rows.indices)[place] : static_cast<const int32_t*>(rows.indices)[place];
+    return row < rows.rows ? row : -1;
   }
   const uint64_t key = order.keys[place];
   if (key == RowOrder::kNoRow) return -1;

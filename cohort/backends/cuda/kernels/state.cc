@@ -29,11 +29,10 @@ void IsInitialized(KernelContext& ctx) {
 }
 
 // Enqueues that `out` gets the value, or keeps the old one if a check of the step has failed.
-void CopyOrKeep(const CudaCall& call, const Tensor& old, const Tensor& value, Tensor& out) {
+void CopyOrKeep(const CudaCall& call, const Tensor& old, const Tensor& value, Tensor& out, const ErrorWord* error) {
   if (value.bytes() == 0) return;
-  LaunchAssign(
-      call.driver(), call.stream(),
-      {old.raw_data(), value.raw_data(), out.raw_data(), static_cast<int64_t>(value.bytes()), call.error_word()});
+  LaunchAssign(call.driver(), call.stream(),
+               {old.raw_data(), value.raw_data(), out.raw_data(), static_cast<int64_t>(value.bytes()), error});
 }
 
 // The first value, or a value of another shape: there is no old value that the stream could keep. So if a check of the
@@ -44,10 +43,8 @@ void AssignNew(const CudaCall& call, VariableResource& variable, const Tensor& v
                               "', which a recorded step overwrites; it has another shape, or no value"));
   }
   CudaDevice& device = call.device();
-  if (device.error_words().WordOf(call.ctx()) != nullptr) {
-    device.Synchronize();
-    if (call.ctx().step().error != nullptr) call.ctx().step().error->status().ThrowIfError();
-  }
+  if (device.error_words().WordOf(call.ctx()) != nullptr) device.Synchronize();
+  if (call.ctx().step().error != nullptr) call.ctx().step().error->status().ThrowIfError();
   Tensor copy(value.dtype(), value.shape(), device.allocator());
   if (value.bytes() > 0) {
     call.driver().CopyAsync(copy.raw_data(), value.raw_data(), value.bytes(), Driver::Copy::kOnDevice, call.stream());
@@ -63,13 +60,14 @@ void Assign(KernelContext& ctx) {
   const bool objects = DTypeSize(value.dtype()) == 0;  // they lie in host memory
   if (!objects && variable.initialized() && variable.dtype() == value.dtype() &&
       variable.value_shape() == value.shape()) {
-    UpdateVariables(call, {&variable}, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
-      if (olds[0].shape() != value.shape()) {
-        throw AbortedError(StrCat("[cuda] expected ", value.shape(), " as the shape of variable '", variable.name(),
-                                  "'; another step has made it ", olds[0].shape(), " meanwhile"));
-      }
-      CopyOrKeep(call, olds[0], value, outs[0]);
-    });
+    UpdateVariables(
+        call, {&variable}, [&](std::span<const Tensor> olds, std::span<Tensor> outs, const ErrorWord* error) {
+          if (olds[0].shape() != value.shape()) {
+            throw AbortedError(StrCat("[cuda] expected ", value.shape(), " as the shape of variable '", variable.name(),
+                                      "'; another step has made it ", olds[0].shape(), " meanwhile"));
+          }
+          CopyOrKeep(call, olds[0], value, outs[0], error);
+        });
     return;
   }
   objects ? variable.Assign(value) : AssignNew(call, variable, value);
@@ -87,16 +85,16 @@ class UpdateKernel final : public OpKernel {
     VariableResource& variable = VariableAt(ctx, 0);
     CheckVariableDType(variable, dtype_);
     const Tensor& value = ctx.input(1);
-    UpdateVariables(call, {&variable}, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
-      if (olds[0].shape() != value.shape()) {
-        throw InvalidArgumentError(StrCat("[kernels/state] expected a change of shape ", olds[0].shape(),
-                                          " for variable '", variable.name(), "'; got ", value.shape()));
-      }
-      if (value.num_elements() == 0) return;
-      LaunchVariableUpdate(
-          call.driver(), call.stream(), update_, type_,
-          {olds[0].raw_data(), value.raw_data(), outs[0].raw_data(), value.num_elements(), call.error_word()});
-    });
+    UpdateVariables(
+        call, {&variable}, [&](std::span<const Tensor> olds, std::span<Tensor> outs, const ErrorWord* error) {
+          if (olds[0].shape() != value.shape()) {
+            throw InvalidArgumentError(StrCat("[kernels/state] expected a change of shape ", olds[0].shape(),
+                                              " for variable '", variable.name(), "'; got ", value.shape()));
+          }
+          if (value.num_elements() == 0) return;
+          LaunchVariableUpdate(call.driver(), call.stream(), update_, type_,
+                               {olds[0].raw_data(), value.raw_data(), outs[0].raw_data(), value.num_elements(), error});
+        });
   }
 
  private:

@@ -79,7 +79,7 @@ class RuleInputs {
     return found;
   }
   // Throws InvalidArgumentError if a scalar does not have one element.
-  RuleArgs Args(const KernelContext& ctx, const uint64_t* error) const {
+  RuleArgs Args(const KernelContext& ctx) const {
     RuleArgs args;
     for (size_t k = 0; k < scalars_.size(); ++k) {
       const Tensor& value = ctx.input(scalars_[k]);
@@ -90,7 +90,6 @@ class RuleInputs {
       }
       args.scalars[k] = value.raw_data();
     }
-    args.error = error;
     args.flag = flag_;
     return args;
   }
@@ -129,8 +128,9 @@ class DenseUpdateKernel final : public OpKernel {
       const std::vector<VariableResource*> its = inputs_.Variables(ctx, FirstInput(u));
       variables.insert(variables.end(), its.begin(), its.end());
     }
-    const RuleArgs shared = inputs_.Args(ctx, call.error_word());
-    UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs) {
+    RuleArgs shared = inputs_.Args(ctx);
+    UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs, const ErrorWord* error) {
+      shared.error = error;
       std::vector<DenseUpdate> updates;
       const size_t of_each = olds.size() / updates_;
       for (size_t u = 0, v = 0; u < updates_; ++u, v += of_each) {
@@ -186,7 +186,7 @@ class SparseUpdateKernel final : public OpKernel {
         FailShape("gradient rows", *update.variables[0], indices, grad);
       }
     }
-    RuleArgs shared = inputs_.Args(ctx, nullptr);
+    RuleArgs shared = inputs_.Args(ctx);
     UpdateRows(
         call, updates, range_,
         [&](std::span<const RowChange> changes, const uint64_t* error) {

@@ -53,10 +53,11 @@ void LaunchDenseUpdates(Driver& driver, StreamHandle stream, OptimizerRule rule,
 // Which rows of a variable an update changes. Row indices[p] is changed by row p of the update, for the positions p
 // from 0 to n - 1, in their order.
 struct ChangedRows {
-  RowOrder order;  // of the positions. Without keys, no row is there twice, and negative indices do not count
+  RowOrder order;                 // of the positions. Without keys, no row is there twice, and bad indices do not count
   const void* indices = nullptr;  // int32 or int64
   bool wide = false;              // `indices` are int64
   int64_t n = 0;                  // at least 1
+  int64_t rows = 0;               // of the variable; only needed without keys
   int64_t columns = 0;            // elements of a row
 };
 
@@ -67,8 +68,9 @@ struct SparseUpdate {
   ChangedRows rows;
 };
 
-// How many variables, each with its slots, one launch of row updates changes.
-inline constexpr int kMostRowUpdates = 64;
+// How many variables, each with its slots, one launch of row updates changes. With so many, the arguments of a launch
+// have about 4 KB, so that there is no smaller version for few of them.
+inline constexpr int kMostRowUpdates = 32;
 
 // Enqueues all updates, in one launch for each kMostRowUpdates of them. If the word `shared.error` is not 0, nothing
 // changes.

@@ -13,6 +13,7 @@
 #include "cohort/device/kernel.h"
 #include "cohort/graph/copy_node.h"
 #include "cohort/graph/joined_updates.h"
+#include "cohort/graph/rows_may_be_none.h"
 #include "cohort/graph/topological_order.h"
 
 namespace cohort::cuda {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
-#include "cohort/backends/cuda/kernels/row_update.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/graph/joined_updates.h"
+#include "cohort/graph/rows_may_be_none.h"
 #include "cohort/ops/activation.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"

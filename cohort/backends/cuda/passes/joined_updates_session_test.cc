@@ -312,6 +312,18 @@ TEST_F(JoinedUpdatesTest, ABadIndexOfOneTableAppliesNoneAndIsNamedWithItsTable) 
   EXPECT_THAT(two.Values(session), ElementsAre(4, 11, 1, 1, 10, 4));
 }
 
+TEST_F(JoinedUpdatesTest, AScalarIsAddedToAllRows) {
+  TwoTables two;
+  Session session(two.g, "", Config());
+  session.Run({}, {}, {two.tables[0].initializer(), two.tables[1].initializer()});
+  session.Run({{two.ids[0], Tensor::Vector<int32_t>({2, 0, 2})},
+               {two.rows[0], Tensor::Scalar(5.0f)},
+               {two.ids[1], Tensor::Vector<int32_t>({1})},
+               {two.rows[1], Tensor::Vector<float>({7})}},
+              {}, two.targets);
+  EXPECT_THAT(two.Values(session), ElementsAre(6, 1, 11, 1, 8, 1));
+}
+
 TEST_F(JoinedUpdatesTest, ATableWithoutIndicesStaysAsItIs) {
   TwoTables two;
   Session session(two.g, "", Config());

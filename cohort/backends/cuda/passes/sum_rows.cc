@@ -12,6 +12,7 @@
 #include "cohort/core/str_cat.h"
 #include "cohort/device/kernel.h"
 #include "cohort/graph/copy_node.h"
+#include "cohort/graph/rows_may_be_none.h"
 
 namespace cohort::cuda {
 namespace {

@@ -108,6 +108,41 @@ TEST_F(SumRowsSessionTest, UpdatesAreThoseOfTheCpu) {
   }
 }
 
+// The update barrier of the session lets both wait for all sums.
+TEST_F(SumRowsSessionTest, TheTablesOfAnOptimizerAreUpdatedInOneLaunch) {
+  int64_t launches[2] = {};
+  std::vector<Tensor> values[2];
+  for (const bool apart : {false, true}) {
+    Graph g;
+    const DeviceScope scope(g, "/device:GPU:0");
+    const Output rate = ops::Const(g, 0.25f);
+    const Output ids = ops::Placeholder(g, DType::kInt32, Shape{-1}), rows = ops::Placeholder(g, DType::kFloat32);
+    std::vector<Output> reads;
+    std::vector<Node*> updates, initializers;
+    for (const char* name : {"a", "b"}) {
+      const ops::Variable table(g, Numbers(DType::kFloat32, Shape{kRows, kColumns}, -1, 0.1f), {.name = name});
+      const ops::Variable slot(g, Numbers(DType::kFloat32, Shape{kRows, kColumns}, 0.1f, 0.01f),
+                               {.name = StrCat(name, "/slot")});
+      const ops::UniqueResult unique = ops::Unique(ops::Identity(ids));
+      const Output sums = ops::UnsortedSegmentSum(ops::Identity(rows), unique.idx, ops::Size(unique.y));
+      updates.push_back(Adagrad(table, slot, sums, unique.y, apart ? ops::Identity(rate) : rate));
+      initializers.insert(initializers.end(), {table.initializer(), slot.initializer()});
+      reads.insert(reads.end(), {table.value(), slot.value()});
+    }
+    Session session(g, "", Config());
+    session.Run({}, {}, initializers);
+    const int64_t before = counts_->launches();
+    session.Run({{ids, Tensor::Vector<int32_t>({3, 1, 3, 0})},
+                 {rows, Numbers(DType::kFloat32, Shape{4, kColumns}, -0.1f, 0.01f)}},
+                {}, updates);
+    launches[apart] = counts_->launches() - before;
+    values[apart] = session.Run({}, reads);
+  }
+  for (size_t i = 0; i < 4; ++i) ExpectSameTensor(values[false][i], values[true][i], 0, StrCat("value ", i));
+  // Of two nodes each would update one table, and all indices would be checked before the first update.
+  EXPECT_EQ(launches[true] - launches[false], 1 + 2);
+}
+
 TEST_F(SumRowsSessionTest, WithoutRowsNothingChanges) {
   Table t("/device:GPU:0", DType::kFloat32, DType::kInt32, Adagrad);
   Session session(t.g, "", Config());

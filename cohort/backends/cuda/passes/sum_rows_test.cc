@@ -8,7 +8,7 @@
 
 #include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/fake/register_fake_cuda.h"
-#include "cohort/backends/cuda/kernels/row_update.h"
+#include "cohort/graph/rows_may_be_none.h"
 #include "cohort/ops/arithmetic.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"

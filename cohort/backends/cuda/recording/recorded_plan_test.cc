@@ -2,16 +2,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "cohort/backends/cuda/cuda_backend.h"
 #include "cohort/backends/cuda/cuda_device.h"
 #include "cohort/backends/cuda/testing/session_fixture.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/core/testing/throws.h"
 #include "cohort/device/update_observer.h"
+#include "cohort/graph/rows_may_be_none.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/partition.h"
 #include "cohort/ops/state.h"
 #include "cohort/ops/variables.h"
 #include "cohort/runtime/execution/executor.h"
@@ -56,15 +65,19 @@ class RecordedPlanTest : public CardsTest {
   void Assign(const std::vector<float>& values) { Variable()->Assign(device_->CopyFromHost(Tensor::Vector(values))); }
   std::vector<float> Value() { return device_->CopyToHost(Variable()->Read()).ToVector<float>(); }
 
-  // Runs a step that adds (1, 10). Throws its error.
-  std::vector<float> Run(ClosureId closure = {}) {
-    std::vector<Tensor> args = {Tensor::Vector<float>({1, 10})}, rets(1);
+  // Runs a step. Throws its error.
+  void RunStep(std::vector<Tensor> args, std::span<Tensor> rets = {}, ClosureId closure = {}) {
     CancellationManager cancellation;
     StepInfo info{++step_, nullptr, &cancellation, args, rets};
     info.closure = closure;
     std::promise<Status> ended;
     executor_->RunAsync(info, Executor::Mode::kInline, [&](const Status& status) { ended.set_value(status); });
     ended.get_future().get().ThrowIfError();
+  }
+  // Runs a step that adds (1, 10).
+  std::vector<float> Run(ClosureId closure = {}) {
+    std::vector<Tensor> rets(1);
+    RunStep({Tensor::Vector<float>({1, 10})}, rets, closure);
     return rets[0].ToVector<float>();
   }
   int64_t GraphsOf(const std::function<void()>& work) {
@@ -141,6 +154,41 @@ TEST_F(RecordedPlanTest, ObservedUpdatesAreLaunched) {
   EXPECT_EQ(observer->updates, 1u);
   task_->update_gate.SetObserver(nullptr, std::chrono::minutes(1));
   EXPECT_EQ(GraphsOf([&] { Run(); }), 1);
+}
+
+// The backend sums repeated rows without making them fewer. An observer gets what any kernel of the op understands.
+TEST_F(RecordedPlanTest, AnObserverGetsOnlyPositionsThatAreRows) {
+  auto graph = std::make_unique<Graph>();
+  Graph& g = *graph;
+  const Output ids = ops::Identity(ops::Const(g, std::vector<int32_t>{1, 1, 0}));
+  const Output rows = ops::Identity(ops::Const(g, std::vector<float>{1, 2, 4}));
+  const ops::UniqueResult unique = ops::Unique(ids);
+  const Output sums = ops::UnsortedSegmentSum(rows, unique.idx, ops::Size(unique.y));
+  ops::ResourceScatterSub(ops::VarHandleOp(g, DType::kFloat32, Shape{2}, "v"), unique.y, sums, "update");
+  graph = CudaBackend::Get().Improve(std::move(graph));
+  ASSERT_TRUE(graph->FindNode("update")->has_attr(kRowsMayBeNone));
+  executor_ = std::make_unique<Executor>(std::move(graph), *device_);
+
+  class Observer final : public UpdateObserver {
+   public:
+    void OnUpdates(UpdateSet set) override {
+      for (const UpdateRecord& update : set.updates) {
+        EXPECT_EQ(update.op->op, "ResourceScatterSub");
+        EXPECT_FALSE(update.inputs[0].space().is_host());
+        indices = set.device->CopyToHost(update.inputs[0]).ToVector<int32_t>();
+        values = set.device->CopyToHost(update.inputs[1]).ToVector<float>();
+      }
+    }
+    std::vector<int32_t> indices;
+    std::vector<float> values;
+  };
+  const auto observer = std::make_shared<Observer>();
+  task_->update_gate.SetObserver(observer, std::chrono::minutes(1));
+  RunStep({});
+  task_->update_gate.SetObserver(nullptr, std::chrono::minutes(1));
+  EXPECT_THAT(observer->indices, ElementsAre(1, 0));
+  EXPECT_THAT(observer->values, ElementsAre(3, 4));
+  EXPECT_THAT(Value(), ElementsAre(-4, -3));
 }
 
 TEST_F(RecordedPlanTest, AStepWaitsForTheGate) {
