@@ -139,7 +139,7 @@ void LaunchScattersOf(Driver& driver, StreamHandle stream, ElementType type, con
 
 void LaunchSparseUpdates(Driver& driver, StreamHandle stream, OptimizerRule rule, ElementType type,
                          const RuleArgs& shared, const SparseUpdate* updates, int count) {
-  ForRules(rule, [&]<template <typename> class Rule>(RuleTag<Rule>) {
+  ForRulesOfRows(rule, [&]<template <typename> class Rule>(RuleTag<Rule>) {
     ForFloating(type, "an update of rows", [&]<typename T>(T) {
       UpdateRowsByRule<Rule, T> kernel{};
       kernel.shared = shared;
