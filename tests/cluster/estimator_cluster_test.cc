@@ -34,6 +34,19 @@ TEST_F(EstimatorClusterTest, EveryRoleDoesItsWorkAndEnds) {
   EXPECT_THAT(program.out(), HasSubstr("'global_step': " + std::to_string(step))) << program.err();
 }
 
+// Its tables lie on parameter servers.
+TEST_F(EstimatorClusterTest, AWideAndDeepModelTrainsOnParameterServers) {
+  const TempFolder folder;
+  LaunchedProgram program(Launch({"--chief", "--workers=1", "--ps=2", "--evaluator"},
+                                 {WIDE_AND_DEEP_PROGRAM, "--model_dir=" + folder.path(), "--max_steps=600"}));
+  ASSERT_EQ(program.Wait(), 0) << program.out() << program.err();
+  EXPECT_GE(NumberBehind(program.out(), ": accuracy "), 0.85) << program.out();
+  EXPECT_THAT(program.out(), HasSubstr("the first person earns much with a probability of "));
+  const BundleReader checkpoint(LatestCheckpoint(folder.path()));
+  EXPECT_GE(checkpoint.Read("global_step").scalar<int64_t>(), 600);
+  EXPECT_EQ(checkpoint.Read("linear/linear_model/country_X_job/weights").shape(), (Shape{1000, 1}));
+}
+
 // Each pattern is a line of the guide's output, without its "INFO:tensorflow:". The losses are the program's own: its
 // kernel is random, and estimator_test checks the guide's losses. README.md has the lines that differ.
 constexpr const char* kGuideLines[] = {

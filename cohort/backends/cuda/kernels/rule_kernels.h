@@ -14,7 +14,8 @@ namespace cohort::cuda {
 template <template <typename> class Rule>
 struct RuleTag {};
 
-// Calls fn(RuleTag<R>()) for the rule's template R, of a rule that has updates of rows. Throws InternalError for others.
+// Calls fn(RuleTag<R>()) for the rule's template R, of a rule that has updates of rows. Throws InternalError for
+// others.
 template <typename Fn>
 void ForRulesOfRows(OptimizerRule rule, const Fn& fn) {
   switch (rule) {
