@@ -6,6 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
+#include "cohort/distribute/partitioners.h"
 #include "cohort/estimator/head.h"
 #include "cohort/estimator/layers.h"
 #include "cohort/ops/arithmetic.h"
@@ -17,13 +18,21 @@ namespace {
 constexpr double kDnnRate = 0.05, kLinearRate = 0.2;  // of models alone
 constexpr double kDnnRateOfCombination = 0.001, kLinearRateOfCombination = 0.005;
 
+// Returns what cuts the tables of a model.
+ops::Partitioner PartitionerOf(const ModelFnArgs& args, const ops::Partitioner& given) {
+  constexpr int64_t kLeastBytes = int64_t{64} << 20;
+  if (given) return given;
+  return distribute::MinMaxVariablePartitioner(std::max(1, RoleOf(args.config).num_ps_replicas), 0, kLeastBytes);
+}
+
 Output DnnLogits(const ModelFnArgs& args, const DNNOptions& options, int64_t units) {
   Graph& graph = args.graph;
   const bool training = args.mode == ModeKeys::kTrain;
-  const NameScope scope(graph, "dnn");
+  const NameScope scope(graph, "dnn/");  // exactly, also if a placeholder has the name
   Output net;
   {
     const NameScope input(graph, "input_from_feature_columns");
+    const ops::PartitionerScope parts(graph, PartitionerOf(args, options.input_layer_partitioner));
     net = feature_column::InputLayer(args.named_features, options.feature_columns);
   }
   for (size_t i = 0; i < options.hidden_units.size(); ++i) {
@@ -39,7 +48,8 @@ Output DnnLogits(const ModelFnArgs& args, const DNNOptions& options, int64_t uni
 }
 
 Output LinearLogits(const ModelFnArgs& args, const LinearOptions& options, int64_t units) {
-  const NameScope scope(args.graph, "linear");
+  const NameScope scope(args.graph, "linear/");
+  const ops::PartitionerScope parts(args.graph, PartitionerOf(args, options.partitioner));
   return feature_column::LinearModel(args.named_features, options.feature_columns,
                                      {.units = units, .sparse_combiner = options.sparse_combiner});
 }
@@ -142,7 +152,8 @@ std::vector<Part> Combined(const DNNLinearCombinedOptions& o) {
                              .optimizer = o.dnn_optimizer,
                              .activation_fn = o.dnn_activation_fn,
                              .dropout = o.dnn_dropout,
-                             .batch_norm = o.batch_norm},
+                             .batch_norm = o.batch_norm,
+                             .input_layer_partitioner = o.input_layer_partitioner},
                             kDnnRateOfCombination, "dnn_feature_columns"));
   } else if (!o.dnn_hidden_units.empty()) {
     throw InvalidArgumentError("[estimator] expected dnn_feature_columns for the dnn_hidden_units; got none");
@@ -150,7 +161,8 @@ std::vector<Part> Combined(const DNNLinearCombinedOptions& o) {
   if (!o.linear_feature_columns.empty()) {
     parts.push_back(LinearPart({.feature_columns = o.linear_feature_columns,
                                 .optimizer = o.linear_optimizer,
-                                .sparse_combiner = o.linear_sparse_combiner},
+                                .sparse_combiner = o.linear_sparse_combiner,
+                                .partitioner = o.input_layer_partitioner},
                                kLinearRateOfCombination, "linear_feature_columns"));
   }
   if (parts.empty()) {

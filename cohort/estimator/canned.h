@@ -1,7 +1,8 @@
 // Estimators whose model functions are here: DNNClassifier, DNNRegressor, LinearClassifier, LinearRegressor, and
 // DNNLinearCombinedClassifier and DNNLinearCombinedRegressor (wide and deep). They are those of
 // tf.compat.v1.estimator: names and defaults of the options, names of variables, losses, metrics and predictions, so
-// that checkpoints of one are read by the other (but not the slots of optimizers, which have other names).
+// that checkpoints of one are read by the other. (The slots of the optimizers, too, of wide and deep models; those of
+// the others have other names in TensorFlow.)
 //
 //   namespace fc = cohort::feature_column;
 //   estimator::DNNClassifier model({.hidden_units = {64, 32}, .feature_columns = {fc::NumericColumn("age"), ...}},
@@ -9,7 +10,9 @@
 //   model.Train([] { return estimator::Input(dataset, {"age", "job"}); }, {.steps = 1000});
 //
 // The input function gives the names of the features. Labels are [batch] or [batch, 1]; those of a regressor with
-// label_dimension n > 1 are [batch, n].
+// label_dimension n > 1 are [batch, n]. With two classes they may be any numbers in [0, 1].
+//
+// A training writes the summaries "loss" and "average_loss". Those of layers, which TensorFlow has, are not written.
 //
 // Predictions of classifiers: "logits", "probabilities", "class_ids", "classes" (strings), "all_class_ids" and
 // "all_classes"; with two classes, also "logistic". Of regressors: "predictions". Metrics of all: "average_loss"; of
@@ -17,7 +20,11 @@
 // "recall", "prediction/mean" and "label/mean"; of regressors the last two.
 //
 // ExportModel writes the signatures "serving_default" and "predict", and "classification" (outputs "classes" and
-// "scores") or "regression" (output "outputs"), or both with two classes. Their inputs are the features.
+// "scores") or "regression" (output "outputs"), or both with two classes. Their inputs are the features, and a server
+// calls all of them by Predict.
+//
+// In a cluster with several parameter servers, tables of 128 MiB and more are cut into parts of at least 64 MiB, which
+// go to the servers in turn.
 #pragma once
 
 #include <functional>
@@ -29,6 +36,7 @@
 #include "cohort/core/export.h"
 #include "cohort/estimator/estimator.h"
 #include "cohort/estimator/feature_columns.h"
+#include "cohort/ops/partitioned_variables.h"
 #include "cohort/train/optimizer.h"
 
 namespace cohort::estimator {
@@ -47,7 +55,7 @@ struct COHORT_EXPORT ClassifierOptions {
 };
 struct COHORT_EXPORT RegressorOptions {
   int64_t label_dimension = 1;
-  std::string weight_column;
+  std::string weight_column;  // [batch], [batch, 1] or [batch, label_dimension]
   losses::Reduction loss_reduction = losses::Reduction::kSum;
 };
 
@@ -58,8 +66,9 @@ struct COHORT_EXPORT DNNOptions {
   std::vector<ColumnPtr> feature_columns;
   OptimizerFn optimizer;  // null: Adagrad with the learning rate 0.05
   keras::ActivationFunction activation_fn = "relu";
-  double dropout = 0.0;     // of the output of each hidden layer, in training
-  bool batch_norm = false;  // behind each hidden layer, with the momentum 0.999
+  double dropout = 0.0;                      // of the output of each hidden layer, in training
+  bool batch_norm = false;                   // behind each hidden layer, with the momentum 0.999
+  ops::Partitioner input_layer_partitioner;  // of the tables; null: see above
 };
 class COHORT_EXPORT DNNClassifier final : public Estimator {
  public:
@@ -77,6 +86,7 @@ struct COHORT_EXPORT LinearOptions {
   std::vector<ColumnPtr> feature_columns;
   OptimizerFn optimizer;  // null: FTRL with the learning rate min(0.2, 1 / sqrt(number of columns))
   std::string sparse_combiner = "sum";
+  ops::Partitioner partitioner;  // null: see above
 };
 class COHORT_EXPORT LinearClassifier final : public Estimator {
  public:
@@ -100,6 +110,7 @@ struct COHORT_EXPORT DNNLinearCombinedOptions {
   keras::ActivationFunction dnn_activation_fn = "relu";
   double dnn_dropout = 0.0;
   bool batch_norm = false;
+  ops::Partitioner input_layer_partitioner;  // of the tables of both parts; null: see above
 };
 class COHORT_EXPORT DNNLinearCombinedClassifier final : public Estimator {
  public:

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/registration.h"
+#include "cohort/summary/event_reader.h"
 
 namespace cohort::estimator {
 namespace {
@@ -239,6 +241,57 @@ TEST_F(CannedTest, AnExportHasTheSignaturesOfClassifiers) {
   EXPECT_NEAR(saved.Run(features, "predict").at("logistic").ToVector<float>()[0], probability, 1e-6);
 }
 
+TEST_F(CannedTest, LabelsOfTwoClassesMayLieBetweenThem) {
+  const Tensor labels = Tensor::Vector<float>({0.7f, 0.2f, 0.9f, 0.4f, 0.7f, 0.2f, 0.9f, 0.4f});
+  LinearClassifier model({.feature_columns = {Age()}}, Config());
+  model.Train([&] { return Data(labels, true); }, {.steps = 2});
+  EXPECT_NEAR(model.Evaluate([&] { return Data(labels, false); }).at("label/mean"), 0.55, 1e-6);
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] {
+                model.Train([] { return Data(Tensor::Vector<float>(Floats(8, 1.5f)), true); }, {.steps = 1});
+              }),
+              HasSubstr("expected labels in [0, 1]; got"));
+}
+
+TEST_F(CannedTest, ARegressorTakesAWeightForEachElement) {
+  const Tensor labels = Tensor::Zeros(DType::kFloat32, Shape{8, 2});
+  LinearRegressor model({.feature_columns = {Age()}}, Config(), {.label_dimension = 2, .weight_column = "size"});
+  model.Train([&] { return Data(labels, true); }, {.steps = 1});
+  EXPECT_EQ(model.Evaluate([&] { return Data(labels, false); }).at("label/mean"), 0.0);
+}
+
+// A serving function may name its placeholders as the parts of the model are called.
+TEST_F(CannedTest, AnExportMayHaveAFeatureWithTheNameOfAPart) {
+  const auto data = [] {
+    return Input(
+        data::Dataset::FromTensorSlices({Tensor::Vector<float>({1, 2}), Tensor::Vector<int64_t>({0, 1})}).Batch(2),
+        {"dnn"});
+  };
+  DNNClassifier model({.hidden_units = {2}, .feature_columns = {fc::NumericColumn("dnn")}}, Config());
+  model.Train(data, {.steps = 1});
+  const TempFolder exports;
+  const std::string path = model.ExportModel(exports.path(), [](Graph& graph) {
+    return std::vector<Output>{ops::Placeholder(graph, DType::kFloat32, Shape{-1}, "dnn")};
+  });
+  const auto result = saved_model::SavedModel(path).Run({{"dnn", Tensor::Vector<float>({1, 2, 3})}});
+  EXPECT_EQ(result.at("scores").shape(), (Shape{3, 2}));
+}
+
+TEST_F(CannedTest, ATrainingWritesItsLosses) {
+  RunConfig config = Config();
+  config.save_summary_steps = 1;
+  LinearClassifier model({.feature_columns = {Age()}}, config);
+  model.Train([] { return Data(kTwoClasses, true); }, {.steps = 2});
+  std::vector<std::string> tags;
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
+    if (file.path().filename().string().find("tfevents") == std::string::npos) continue;
+    EventReader reader(file.path());
+    for (Event event; reader.Read(&event) == RecordReader::Outcome::kRecord;) {
+      for (const SummaryValue& value : event.values) tags.push_back(value.tag);
+    }
+  }
+  EXPECT_THAT(tags, ::testing::IsSupersetOf({"loss", "average_loss"}));
+}
+
 TEST_F(CannedTest, BadOptionsAndDataAreNamed) {
   const auto why = [&](const auto& act) { return MessageOf<InvalidArgumentError>(act); };
   EXPECT_THAT(why([&] { DNNClassifier({.hidden_units = {}, .feature_columns = {Age()}}, Config()); }),
@@ -254,6 +307,8 @@ TEST_F(CannedTest, BadOptionsAndDataAreNamed) {
       why([&] { DNNLinearCombinedRegressor({.linear_feature_columns = {Job()}, .dnn_hidden_units = {3}}, Config()); }),
       HasSubstr("dnn_feature_columns for the dnn_hidden_units"));
   const LinearOptions job{.feature_columns = {Job()}};
+  EXPECT_THAT(why([&] { LinearClassifier(job, Config(), {.loss_reduction = losses::Reduction::kNone}); }),
+              HasSubstr("got kNone"));
   EXPECT_THAT(why([&] { LinearClassifier(job, Config(), {.n_classes = 1}); }), HasSubstr("n_classes of at least 2"));
   EXPECT_THAT(why([&] { LinearClassifier(job, Config(), {.n_classes = 2, .label_vocabulary = kLabels}); }),
               HasSubstr("of n_classes = 2 entries; got 3"));
@@ -268,7 +323,7 @@ TEST_F(CannedTest, BadOptionsAndDataAreNamed) {
   EXPECT_THAT(why([&] {
                 train(numbers, Tensor::Vector<int64_t>({0, 1, 2, 0, 0, 0, 0, 0}));
               }),
-              HasSubstr("expected labels in [0, 2); got"));
+              HasSubstr("expected labels in [0, 1]; got"));
   EXPECT_THAT(why([&] { train(numbers, kThreeClasses); }), HasSubstr("set label_vocabulary"));
   EXPECT_THAT(why([&] { train(names, kTwoClasses); }), HasSubstr("expected strings as labels"));
   EXPECT_THAT(why([&] { train(names, Tensor::Vector<std::string>(Strings(8, "huge"))); }), HasSubstr("huge"));

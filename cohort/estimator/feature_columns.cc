@@ -3,7 +3,9 @@
 #include "cohort/estimator/feature_columns.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -44,6 +46,9 @@ class Column {
   // Requires: is_categorical(). Returns int64 [batch, n]: numbers in [0, Buckets()), and kNone.
   virtual Output Ids(const Features& features) const;
   virtual int64_t Buckets() const { return 0; }
+  // Requires: is_categorical(). Returns bool [batch, n]: where the feature has no value. A value that is not in a
+  // vocabulary is a value, although its number may be kNone.
+  virtual Output IsMissing(const Features& features) const;
 
  private:
   const std::string name_;
@@ -128,9 +133,16 @@ class Numeric final : public Column {
       Fail(*this, StrCat("numbers of shape ", Shape{Shape::kUnknownDim}.Concat(options_.shape)),
            StrCat(feature.dtype(), shape));
     }
-    Output value = weights::AsFloat(feature);
-    if (options_.normalizer_fn) value = options_.normalizer_fn(value);
-    return ops::Reshape(value, {-1, Width()});
+    const Output value = weights::AsFloat(options_.normalizer_fn ? options_.normalizer_fn(feature) : feature);
+    const Shape& normalized = value.shape();
+    if (normalized.has_rank() && normalized.rank() > 0 &&
+        normalized.Sub(1, normalized.rank()).num_elements() == Width()) {
+      return ops::Reshape(value, {-1, Width()});
+    }
+    // Fails in the step unless each example has so many elements.
+    const Output batch = ops::Slice(ops::ShapeOf(value), {0}, {1});
+    const Output width = ops::Const(value.graph(), std::vector<int32_t>{static_cast<int32_t>(Width())});
+    return ops::Reshape(ops::Reshape(value, ops::Concat({batch, width}, 0)), {-1, Width()});
   }
 
  private:
@@ -141,7 +153,8 @@ class Bucketized final : public Column {
  public:
   Bucketized(std::shared_ptr<const Numeric> source, const std::vector<float>& boundaries)
       : Column(source->name() + "_bucketized"), source_(std::move(source)), boundaries_(boundaries) {
-    if (boundaries.empty() ||
+    const auto is_nan = [](float boundary) { return std::isnan(boundary); };
+    if (boundaries.empty() || std::any_of(boundaries.begin(), boundaries.end(), is_nan) ||
         std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) != boundaries.end()) {
       Fail(*this, "boundaries in ascending order", StrCat("[", StrJoin(boundaries, ", "), "]"));
     }
@@ -162,6 +175,7 @@ class Bucketized final : public Column {
     const Output interval = ops::Cast(Interval(features), DType::kInt64);
     return ops::Add(interval, ops::Const(interval.graph(), firsts));
   }
+  Output IsMissing(const Features& features) const override { return ops::Less(Interval(features), 0); }
 
  private:
   int64_t Intervals() const { return std::ssize(boundaries_) + 1; }
@@ -178,6 +192,7 @@ class Categorical : public Column {
   std::set<std::string> Keys() const override { return {name()}; }
   bool is_categorical() const override { return true; }
   int64_t Buckets() const override { return buckets_; }
+  Output IsMissing(const Features& features) const override { return IsNone(Values(features, name(), *this)); }
 
  private:
   const int64_t buckets_;
@@ -226,7 +241,11 @@ class VocabularyList final : public Categorical {
         options_(options) {
     const int64_t places = vocabulary.num_elements();
     if (places == 0) Fail(*this, "a vocabulary with entries", "none");
-    ops::CheckVocabulary(vocabulary);
+    try {
+      ops::CheckVocabulary(vocabulary);
+    } catch (const InvalidArgumentError& error) {
+      throw InvalidArgumentError(StrCat(error.what(), " (column '", key, "')"));
+    }
     if (options.num_oov_buckets < 0) {
       Fail(*this, "num_oov_buckets of at least 0", StrCat(options.num_oov_buckets));
     }
@@ -270,9 +289,10 @@ class Crossed final : public Column {
   }
   bool is_categorical() const override { return true; }
   int64_t Buckets() const override { return buckets_; }
+  Output IsMissing(const Features& features) const override { return ops::Less(Ids(features), 0); }
   const std::vector<CrossKey>& keys() const { return keys_; }
 
-  // A combination with a number that is none is none.
+  // A combination with a value that is missing is none. Values that are not in a vocabulary have the number -1.
   Output Ids(const Features& features) const override {
     std::vector<Output> inputs;
     Output is_none;  // [batch, combinations so far]
@@ -284,11 +304,11 @@ class Crossed final : public Column {
       const int64_t n = values.shape().dim(1);
       if (n < 1) {
         Fail(*this, "features with a known number of values, at least 1",
-             StrCat(values.name(), " of shape ", values.shape()));
+             StrCat("'", column != nullptr ? NameOf(*column) : std::get<std::string>(key), "' of shape ",
+                    values.shape()));
       }
       inputs.push_back(values);
-      const bool all_count = column == nullptr;
-      const Output none = all_count ? ops::ZerosLike(IsNone(values)) : ops::Equal(values, kNone);
+      const Output none = column == nullptr ? ops::ZerosLike(IsNone(values)) : (*column)->IsMissing(features);
       combinations *= n;
       is_none = !is_none.valid() ? none
                                  : ops::Reshape(ops::LogicalOr(ops::ExpandDims(is_none, 2), ops::ExpandDims(none, 1)),
@@ -383,7 +403,7 @@ class Indicator final : public Column {
 const ColumnPtr& CheckedCategorical(const char* function, const ColumnPtr& column) {
   if (column != nullptr && column->is_categorical()) return column;
   throw InvalidArgumentError(StrCat("[feature_column] ", function, " expected a categorical column; got ",
-                                    column == nullptr ? "none" : StrCat("the dense column '", column->name(), "'")));
+                                    column == nullptr ? "null" : StrCat("the dense column '", column->name(), "'")));
 }
 
 // Returns the columns in the order of their names.
@@ -402,6 +422,18 @@ std::vector<ColumnPtr> Sorted(const char* function, std::vector<ColumnPtr> colum
   return columns;
 }
 
+bool MayStandInName(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+}
+
+// Returns the name of a column's variables in a linear model: as in TensorFlow, '_' stands for characters that no
+// variable may have.
+std::string NameInLinearModel(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !MayStandInName(c); }, '_');
+  return name;
+}
+
 Graph& GraphOf(const char* function, const Features& features) {
   if (!features.empty()) return features.begin()->second.graph();
   throw InvalidArgumentError(StrCat("[feature_column] ", function,
@@ -413,6 +445,7 @@ Graph& GraphOf(const char* function, const Features& features) {
 
 Output Column::Dense(const Features&) const { return Unreachable(*this, "dense"); }
 Output Column::Ids(const Features&) const { return Unreachable(*this, "categorical"); }
+Output Column::IsMissing(const Features&) const { return Unreachable(*this, "categorical"); }
 
 const std::string& NameOf(const ColumnPtr& column) {
   if (column == nullptr) throw InvalidArgumentError("[feature_column] expected a column; got null");
@@ -449,9 +482,14 @@ ColumnPtr CategoricalColumnWithVocabularyList(const std::string& key, const Voca
 
 ColumnPtr CategoricalColumnWithVocabularyFile(const std::string& key, const std::string& vocabulary_file,
                                               const VocabularyOptions& options) {
-  std::vector<std::string> lines;
-  for (const std::string_view line : StrSplit(ReadFile(vocabulary_file), '\n')) lines.emplace_back(line);
+  std::vector<std::string> lines = StrSplit(ReadFile(vocabulary_file), '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();  // behind the last end of a line
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].ends_with('\r')) lines[i].pop_back();
+    if (!lines[i].empty()) continue;
+    throw InvalidArgumentError(StrCat("[feature_column] expected an entry in each line of the vocabulary '",
+                                      vocabulary_file, "' for feature '", key, "'; line ", i + 1, " is empty"));
+  }
   return CategoricalColumnWithVocabularyList(key, lines, options);
 }
 
@@ -485,7 +523,8 @@ ColumnPtr CrossedColumn(const std::vector<CrossKey>& keys, int64_t hash_bucket_s
   // TensorFlow hashes the sparse tensors first, which columns make, and then the features.
   std::stable_partition(leaves.begin(), leaves.end(),
                         [](const CrossKey& key) { return std::holds_alternative<ColumnPtr>(key); });
-  return std::make_shared<Crossed>(std::move(leaves), hash_bucket_size, hash_key.value_or(ops::kCrossHashKey));
+  return std::make_shared<Crossed>(std::move(leaves), hash_bucket_size,
+                                   hash_key.value_or(0) == 0 ? ops::kCrossHashKey : *hash_key);
 }
 
 ColumnPtr EmbeddingColumn(const ColumnPtr& categorical_column, int64_t dimension, const EmbeddingOptions& options) {
@@ -517,6 +556,13 @@ Output InputLayer(const Features& features, const std::vector<ColumnPtr>& featur
                  "column '",
                  column->name(), "'; wrap it in an EmbeddingColumn or an IndicatorColumn"));
     }
+    if (!std::all_of(column->name().begin(), column->name().end(),
+                     [](char c) { return MayStandInName(c) || c == '/'; })) {
+      throw InvalidArgumentError(
+          StrCat("[feature_column] InputLayer expected columns whose names have letters, digits "
+                 "and _ . - / only, because variables have them; got '",
+                 column->name(), "'"));
+    }
     const NameScope of_column(graph, column->name());
     values.push_back(column->Dense(features));
   }
@@ -534,7 +580,7 @@ Output LinearModel(const Features& features, const std::vector<ColumnPtr>& featu
   const NameScope scope(graph, "linear_model");
   std::vector<Output> sums;
   for (const ColumnPtr& column : columns) {
-    const NameScope of_column(graph, column->name());
+    const NameScope of_column(graph, NameInLinearModel(column->name()));
     const bool rows = column->is_categorical();
     const Output values = rows ? column->Ids(features) : column->Dense(features);
     const ops::Variable weights =

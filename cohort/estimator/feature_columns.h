@@ -39,9 +39,9 @@ COHORT_EXPORT const std::string& NameOf(const ColumnPtr& column);
 
 struct COHORT_EXPORT NumericOptions {
   Shape shape = {1};                            // of the feature of one example
-  std::function<Output(Output)> normalizer_fn;  // gets and returns float32 [batch, ...]; null: none
+  std::function<Output(Output)> normalizer_fn;  // gets the feature, [batch, ...]; null: none
 };
-// Dense: the feature, numbers of any dtype, as float32 [batch, elements of `shape`].
+// Dense: the feature, numbers of any dtype, normalized, as float32 [batch, elements of `shape`].
 COHORT_EXPORT ColumnPtr NumericColumn(const std::string& key, const NumericOptions& options = {});
 // The number of the interval in which a number lies: n boundaries, in ascending order, make n + 1 intervals, and a
 // boundary belongs to the interval above it. As a dense column it is one-hot. Throws InvalidArgumentError for a source
@@ -58,14 +58,17 @@ COHORT_EXPORT ColumnPtr CategoricalColumnWithHashBucket(const std::string& key, 
 
 using Vocabulary = std::variant<std::vector<std::string>, std::vector<int64_t>>;
 struct COHORT_EXPORT VocabularyOptions {
-  int64_t default_value = -1;   // of values that are not in the vocabulary; -1: they count as no value
-  int64_t num_oov_buckets = 0;  // more than 0: they become one of so many further numbers, by their hash
+  // Of values that are not in the vocabulary. -1: they count as no value, but not in a cross.
+  int64_t default_value = -1;
+  // More than 0: they become one of so many further numbers, by their hash.
+  int64_t num_oov_buckets = 0;
 };
 // Categorical: the places of values in a list. Throws InvalidArgumentError for an empty list, for equal entries, if
 // both options are set, and for a default that is no place.
 COHORT_EXPORT ColumnPtr CategoricalColumnWithVocabularyList(const std::string& key, const Vocabulary& vocabulary_list,
                                                             const VocabularyOptions& options = {});
-// The same with the lines of a file, which is read now. Throws the errors of core/file.h.
+// The same with the lines of a file, strings, which is read now. Throws the errors of core/file.h, and
+// InvalidArgumentError for an empty line.
 COHORT_EXPORT ColumnPtr CategoricalColumnWithVocabularyFile(const std::string& key, const std::string& vocabulary_file,
                                                             const VocabularyOptions& options = {});
 
@@ -73,7 +76,8 @@ COHORT_EXPORT ColumnPtr CategoricalColumnWithVocabularyFile(const std::string& k
 using CrossKey = std::variant<std::string, ColumnPtr>;
 // Categorical: the hashes of all combinations of the values (ops::CrossHashed). Features must have a known number of
 // values. A crossed column among the keys stands for its keys. Throws InvalidArgumentError for fewer than two keys, for
-// hash_bucket_size < 1, for a dense column, and for a hash bucket (cross its feature instead).
+// hash_bucket_size < 1, for a dense column, and for a hash bucket (cross its feature instead). The hash_key 0 is the
+// default, as in TensorFlow.
 COHORT_EXPORT ColumnPtr CrossedColumn(const std::vector<CrossKey>& keys, int64_t hash_bucket_size,
                                       std::optional<int64_t> hash_key = std::nullopt);
 
@@ -104,8 +108,9 @@ struct COHORT_EXPORT LinearModelOptions {
   std::string sparse_combiner = "sum";  // of the weights of a categorical column; or "mean", or "sqrtn"
 };
 // Returns the sum over all columns of their values times weights, and a bias: float32 [batch, units]. Variables are
-// called "linear_model/<column>/weights" and "linear_model/bias_weights", and begin with zeros. Throws as InputLayer,
-// but takes categorical columns, too.
+// called "linear_model/<column>/weights" and "linear_model/bias_weights", and begin with zeros; in the name of a column
+// '_' stands for characters other than letters, digits, '.' and '-'. Throws as InputLayer, but takes categorical
+// columns, too.
 COHORT_EXPORT Output LinearModel(const Features& features, const std::vector<ColumnPtr>& feature_columns,
                                  const LinearModelOptions& options = {});
 

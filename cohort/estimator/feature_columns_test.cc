@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -90,8 +92,16 @@ TEST_F(FeatureColumnsTest, VocabulariesHaveADefaultOrFurtherBuckets) {
   EXPECT_EQ(Counts(CategoricalColumnWithVocabularyList("job", Strings{"c", "a"}, {.num_oov_buckets = 3})),
             (Rows{{0, 1, 0, 0, 1}, {1, 0, 0, 0, 0}, {0, 1, 0, 0, 0}}));
   const testing::TempFolder folder;
-  WriteFileAtomically(folder / "words.txt", "c\na\n");
+  WriteFileAtomically(folder / "words.txt", "c\r\na\r\n");
   EXPECT_EQ(Counts(CategoricalColumnWithVocabularyFile("job", folder / "words.txt")), (Rows{{0, 1}, {1, 0}, {0, 1}}));
+}
+
+TEST_F(FeatureColumnsTest, AVocabularyWithAnEmptyLineIsRefused) {
+  const testing::TempFolder folder;
+  WriteFileAtomically(folder / "words.txt", "c\n\na\n");
+  EXPECT_THAT(
+      MessageOf<InvalidArgumentError>([&] { CategoricalColumnWithVocabularyFile("job", folder / "words.txt"); }),
+      HasSubstr("line 2 is empty"));
 }
 
 TEST_F(FeatureColumnsTest, CrossesHashAllCombinations) {
@@ -101,6 +111,37 @@ TEST_F(FeatureColumnsTest, CrossesHashAllCombinations) {
             (Rows{{0, 1, 0, 0, 0, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 1, 0, 0, 0, 0, 0, 1}}));
   EXPECT_EQ(Counts(CrossedColumn({"job", CategoricalColumnWithIdentity("id", 9)}, 12)),
             (Rows{{0, 1, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0}, {0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0}, std::vector<float>(12)}));
+}
+
+// A value that is not in the vocabulary has the number -1, which is crossed as any other.
+TEST_F(FeatureColumnsTest, ACrossCountsValuesThatAreNotInAVocabulary) {
+  features_["job"] = ops::Const(graph_, Tensor::FromValues<std::string>({"zz", "a", "", "c", "a", ""}, Shape{3, 2}));
+  const ColumnPtr job = CategoricalColumnWithVocabularyList("job", Strings{"c", "a"});
+  EXPECT_EQ(Counts(CrossedColumn({job, CategoricalColumnWithIdentity("id", 9)}, 12)),
+            (Rows{{0, 0, 0, 0, 0, 1, 0, 0, 1, 2, 0, 0}, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, std::vector<float>(12)}));
+}
+
+TEST_F(FeatureColumnsTest, NumbersAreNormalizedInTheirOwnDtype) {
+  features_["time"] = ops::Const(graph_, Tensor::Vector<int64_t>({1700000123, 1700000124, 1700000000}));
+  const ColumnPtr time = NumericColumn("time", {.normalizer_fn = [](Output x) { return x - 1700000000; }});
+  EXPECT_EQ(Inputs(time), (Rows{{123}, {124}, {0}}));
+}
+
+TEST_F(FeatureColumnsTest, AnExampleWithOtherNumbersThanItsColumnFailsTheStep) {
+  const Output x = ops::Placeholder(graph_, DType::kFloat32, Shape{-1, -1}, "x");
+  features_["x"] = x;
+  const Output input = InputLayer(features_, {NumericColumn("x")});
+  Session session(graph_);
+  EXPECT_EQ(session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{2, 1})}}, {input})[0].shape(), (Shape{2, 1}));
+  EXPECT_THROW(session.Run({{x, Tensor::Zeros(DType::kFloat32, Shape{2, 2})}}, {input}), InvalidArgumentError);
+}
+
+TEST_F(FeatureColumnsTest, NamesThatVariablesMayNotHave) {
+  features_["a b"] = features_["age"];
+  LinearModel(features_, {NumericColumn("a b")});
+  EXPECT_EQ(ops::Variable(graph_.variables().front()).name(), "linear_model/a_b/weights");
+  EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { InputLayer(features_, {NumericColumn("a b")}); }),
+              HasSubstr("letters, digits and _ . - / only, because variables have them; got 'a b'"));
 }
 
 TEST_F(FeatureColumnsTest, EmbeddingsCombineTheRowsOfAnExample) {
@@ -167,10 +208,14 @@ TEST_F(FeatureColumnsTest, ColumnsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(why([&] { BucketizedColumn(age, {2, 1}); }), HasSubstr("ascending order for column 'age_bucketized'"));
   EXPECT_THAT(why([&] { BucketizedColumn(id, {1}); }), HasSubstr("expected a NumericColumn; got 'id'"));
   EXPECT_THAT(why([&] { NumericColumn("age", {.shape = {-1}}); }), HasSubstr("dimensions are known"));
+  EXPECT_THAT(why([&] { BucketizedColumn(age, {NAN}); }), HasSubstr("ascending order for column 'age_bucketized'"));
   EXPECT_THAT(why([&] { CategoricalColumnWithIdentity("id", 0); }), HasSubstr("num_buckets of at least 1"));
   EXPECT_THAT(why([&] { CategoricalColumnWithIdentity("id", 3, 3); }), HasSubstr("default value in [0, 3)"));
   EXPECT_THAT(why([&] { CategoricalColumnWithHashBucket("id", 0); }), HasSubstr("hash_bucket_size of at least 1"));
-  EXPECT_THAT(why([&] { CategoricalColumnWithVocabularyList("job", Strings{"a", "a"}); }), HasSubstr("a"));
+  EXPECT_THAT(why([&] {
+                CategoricalColumnWithVocabularyList("job", Strings{"a", "a"});
+              }),
+              AllOf(HasSubstr("\"a\""), HasSubstr("column 'job'")));
   EXPECT_THAT(why([&] {
                 CategoricalColumnWithVocabularyList("job", Strings{"a"}, {.default_value = 0, .num_oov_buckets = 1});
               }),
@@ -184,7 +229,7 @@ TEST_F(FeatureColumnsTest, ColumnsThatMakeNoSenseAreRefused) {
   EXPECT_THAT(why([&] { EmbeddingColumn(age, 2); }), HasSubstr("the dense column 'age'"));
   EXPECT_THAT(why([&] { EmbeddingColumn(id, 0); }), HasSubstr("dimension of at least 1"));
   EXPECT_THAT(why([&] { EmbeddingColumn(id, 2, {.combiner = "max"}); }), HasSubstr("got \"max\""));
-  EXPECT_THAT(why([&] { IndicatorColumn(nullptr); }), HasSubstr("got none"));
+  EXPECT_THAT(why([&] { IndicatorColumn(nullptr); }), HasSubstr("got null"));
 }
 
 }  // namespace

@@ -17,17 +17,39 @@
 #include "cohort/ops/math.h"
 #include "cohort/ops/slice.h"
 #include "cohort/ops/softmax.h"
+#include "cohort/ops/summary.h"
 
 namespace cohort::estimator {
 namespace {
 
-// Returns a feature or the labels as [batch, n].
-Output Matrix(const Output& value, int64_t n, const char* what) {
+// Returns numbers or strings, a feature or the labels, as [batch, n] for logits [batch, ...]. Another number of
+// elements fails the step.
+Output Matrix(const Output& value, int64_t n, const Output& logits, const char* what) {
   const Shape& shape = value.shape();
-  if (n == 1 && shape.rank() == 1) return ops::ExpandDims(value, 1);
-  if (shape.has_rank() && shape.IsCompatibleWith(Shape{Shape::kUnknownDim, n})) return value;
-  throw InvalidArgumentError(StrCat("[estimator] expected ", what, " of shape ", n == 1 ? "[batch] or " : "",
-                                    "[batch, ", n, "]; got ", shape));
+  const bool is_column = n == 1 && shape.rank() == 1;
+  if (shape.has_rank() && !is_column && !shape.IsCompatibleWith(Shape{Shape::kUnknownDim, n})) {
+    throw InvalidArgumentError(StrCat("[estimator] expected ", what, " of shape ", n == 1 ? "[batch] or " : "",
+                                      "[batch, ", n, "]; got ", shape));
+  }
+  const Output batch = ops::Slice(ops::ShapeOf(logits), {0}, {1});
+  const Output columns = ops::Const(logits.graph(), std::vector<int32_t>{static_cast<int32_t>(n)});
+  return ops::Reshape(ops::Reshape(value, ops::Concat({batch, columns}, 0)), {-1, n});
+}
+
+// As Matrix, float32.
+Output FloatMatrix(const Output& value, int64_t n, const Output& logits, const char* what) {
+  if (value.dtype() == DType::kString) {
+    throw InvalidArgumentError(StrCat("[estimator] expected numbers as ", what, "; got strings"));
+  }
+  return weights::AsFloat(Matrix(value, n, logits, what));
+}
+
+// Returns the labels behind a check that all of them are in a range, which `fits` says.
+Output Checked(const Output& labels, const Output& fits, const std::string& range) {
+  Graph& graph = labels.graph();
+  const Output text = ops::Const(graph, StrCat("expected labels in ", range, "; got"));
+  const ControlDependencies after(graph, {ops::Assert(ops::All(fits), {text, labels}, 20)});
+  return ops::Identity(labels);
 }
 
 // Returns the row [1, n] once for each row of `logits`.
@@ -50,31 +72,28 @@ class Classifier : public Head {
       throw InvalidArgumentError(StrCat("[estimator] expected a label_vocabulary of n_classes = ", classes_,
                                         " entries; got ", vocabulary_.size()));
     }
-    ops::CheckVocabulary(Tensor::Vector(vocabulary_));
+    try {
+      ops::CheckVocabulary(Tensor::Vector(vocabulary_));
+    } catch (const InvalidArgumentError& error) {
+      throw InvalidArgumentError(StrCat(error.what(), " (label_vocabulary)"));
+    }
   }
 
  protected:
   int64_t classes() const { return classes_; }
 
-  // Returns the labels as numbers of classes, int64 [batch, 1].
-  Output ClassIds(const Output& given) const {
-    const Output labels = Matrix(given, 1, "labels");
-    if (!vocabulary_.empty()) {
-      if (labels.dtype() != DType::kString) {
-        throw InvalidArgumentError(StrCat(
-            "[estimator] expected strings as labels, because there is a label_vocabulary; got ", labels.dtype()));
-      }
-      return ops::VocabularyLookup(labels, Tensor::Vector(vocabulary_), std::nullopt);
-    }
-    if (labels.dtype() == DType::kString) {
+  // Returns the labels, [batch, 1]: strings of the vocabulary as numbers of classes, and numbers as they are.
+  Output Numbers(const Output& given, const Output& logits) const {
+    const Output labels = Matrix(given, 1, logits, "labels");
+    if (vocabulary_.empty()) {
+      if (labels.dtype() != DType::kString) return labels;
       throw InvalidArgumentError("[estimator] expected numbers as labels; got strings: set label_vocabulary");
     }
-    const Output ids = ops::Cast(labels, DType::kInt64);
-    Graph& graph = ids.graph();
-    const Output fits = ops::All(ops::LogicalAnd(ops::GreaterEqual(ids, 0), ops::Less(ids, classes_)));
-    const Output text = ops::Const(graph, StrCat("expected labels in [0, ", classes_, "); got"));
-    const ControlDependencies after(graph, {ops::Assert(fits, {text, labels}, 20)});
-    return ops::Identity(ids);
+    if (labels.dtype() == DType::kString) {
+      return ops::VocabularyLookup(labels, Tensor::Vector(vocabulary_), std::nullopt);
+    }
+    throw InvalidArgumentError(
+        StrCat("[estimator] expected strings as labels, because there is a label_vocabulary; got ", labels.dtype()));
   }
 
   // Returns the predictions that follow from the probabilities of all classes, [batch, classes].
@@ -130,8 +149,10 @@ class BinaryClassifier final : public Classifier {
     return exports;
   }
   Evaluation Evaluate(const Output& labels, const Output& logits) const override {
-    const Output numbers = ops::Cast(ClassIds(labels), DType::kFloat32);
-    return {numbers, ops::SigmoidCrossEntropyWithLogits({.labels = numbers, .logits = logits})};
+    const Output numbers = weights::AsFloat(Numbers(labels, logits));
+    const Output fits = ops::LogicalAnd(ops::GreaterEqual(numbers, 0), ops::LessEqual(numbers, 1));
+    const Output checked = Checked(numbers, fits, "[0, 1]");
+    return {checked, ops::SigmoidCrossEntropyWithLogits({.labels = checked, .logits = logits})};
   }
   void AddMetrics(const Evaluation& evaluation, const Outputs& predictions, const ops::Operand& weights,
                   Metrics& metrics) const override {
@@ -162,7 +183,14 @@ class MultiClassifier final : public Classifier {
     return OfProbabilities(logits, ops::Softmax(logits), ops::ExpandDims(ops::ArgMax(logits, 1), 1));
   }
   Evaluation Evaluate(const Output& labels, const Output& logits) const override {
-    const Output ids = ClassIds(labels);
+    const Output numbers = Numbers(labels, logits);
+    if (!IsInteger(numbers.dtype())) {
+      throw InvalidArgumentError(
+          StrCat("[estimator] expected integers as labels of ", classes(), " classes; got ", numbers.dtype()));
+    }
+    const Output integers = ops::Cast(numbers, DType::kInt64);
+    const Output fits = ops::LogicalAnd(ops::GreaterEqual(integers, 0), ops::Less(integers, classes()));
+    const Output ids = Checked(integers, fits, StrCat("[0, ", classes(), ")"));
     const Output losses =
         ops::SparseSoftmaxCrossEntropyWithLogits({.labels = ops::Reshape(ids, {-1}), .logits = logits});
     return {ids, ops::ExpandDims(losses, 1)};
@@ -185,7 +213,7 @@ class Regressor final : public Head {
     return {{"serving_default", regression}, {"regression", regression}, {"predict", predictions}};
   }
   Evaluation Evaluate(const Output& given, const Output& logits) const override {
-    const Output labels = weights::AsFloat(Matrix(given, dimension_, "labels"));
+    const Output labels = FloatMatrix(given, dimension_, logits, "labels");
     return {labels, ops::SquaredDifference(labels, logits)};
   }
   void AddMetrics(const Evaluation& evaluation, const Outputs& predictions, const ops::Operand& weights,
@@ -198,6 +226,12 @@ class Regressor final : public Head {
 };
 
 }  // namespace
+
+Head::Head(std::string weight_column, losses::Reduction reduction)
+    : weight_column_(std::move(weight_column)), reduction_(reduction) {
+  if (reduction != losses::Reduction::kNone) return;
+  throw InvalidArgumentError("[estimator] expected a loss_reduction that makes one loss; got kNone");
+}
 
 EstimatorSpec Head::Spec(const ModelFnArgs& args, const Output& logits,
                          const std::function<Node*(const Output& loss)>& minimize) const {
@@ -215,13 +249,22 @@ EstimatorSpec Head::Spec(const ModelFnArgs& args, const Output& logits,
   const Evaluation evaluation = Evaluate(args.labels[0], logits);
   ops::Operand weights = 1.0f;
   if (!weight_column_.empty()) {
-    weights = weights::AsFloat(Matrix(args.feature(weight_column_), 1, "the weight_column"));
+    const Output given = args.feature(weight_column_);
+    const bool of_elements = given.shape().rank() == 2 && given.shape().dim(1) == logits_dimension();
+    weights = FloatMatrix(given, of_elements ? evaluation.losses.shape().dim(1) : 1, logits, "the weight_column");
   }
   spec.loss = losses::ComputeWeightedLoss(evaluation.losses, {.weights = weights, .reduction = reduction_});
   if (args.mode == ModeKeys::kEval) {
     spec.eval_metric_ops["average_loss"] = metrics::Mean(evaluation.losses, weights, "average_loss");
     AddMetrics(evaluation, spec.predictions, weights, spec.eval_metric_ops);
     return spec;
+  }
+  const Output mean = losses::ComputeWeightedLoss(
+      evaluation.losses, {.weights = weights, .loss_collection = "", .reduction = losses::Reduction::kMean});
+  {
+    const NameScope without(graph, "");  // tags have the names of scopes
+    ops::ScalarSummary("loss", spec.loss);
+    ops::ScalarSummary("average_loss", mean);
   }
   spec.train_op = minimize(spec.loss);
   return spec;

@@ -20,8 +20,8 @@ class Head {
                      const std::function<Node*(const Output& loss)>& minimize) const;
 
  protected:
-  Head(std::string weight_column, losses::Reduction reduction)
-      : weight_column_(std::move(weight_column)), reduction_(reduction) {}
+  // Throws InvalidArgumentError for the reduction kNone.
+  Head(std::string weight_column, losses::Reduction reduction);
 
   // What the labels and the logits make.
   struct Evaluation {
