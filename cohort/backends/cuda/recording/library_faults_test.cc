@@ -1,5 +1,9 @@
 // Calls of libraries that fail in a training: while a step is launched, while it is recorded, and behind its launch.
 
+#include <atomic>
+#include <string>
+#include <vector>
+
 #include "cohort/backends/cuda/libraries/kernel_compiler.h"
 #include "cohort/backends/cuda/libraries/library_requests.h"
 #include "cohort/backends/cuda/testing/network.h"
@@ -164,7 +168,8 @@ class PoorCompiler final : public KernelCompiler {
 
 // Code is loaded in a step that is launched, and never while one is recorded.
 TEST_F(LibraryFaultsTest, AKernelThatWasNotLoadedIsNotLoadedInACapture) {
-  auto& compiler = *new PoorCompiler;  // the process keeps what it knows of it
+  static auto* const kept = new std::vector<PoorCompiler*>;  // the process keeps what it knows of a compiler
+  PoorCompiler& compiler = *kept->emplace_back(new PoorCompiler);
   InstallKernelCompiler(&compiler);
   Graph g;
   const DeviceScope scope(g, "/device:GPU:0");
