@@ -62,7 +62,7 @@ IndexRange RangeOfRows(const Node& node) {
   return node.has_attr(kRowsMayBeNone) && node.attr<bool>(kRowsMayBeNone) ? IndexRange::kRowsOrNone : IndexRange::kRows;
 }
 
-void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange range,
+void UpdateRows(const CudaCall& call, const std::vector<RowUpdate>& updates, IndexRange range,
                 const std::function<void(std::span<const RowChange> changes, const uint64_t* error)>& change,
                 const std::function<void(size_t update, std::span<const Tensor> values)>& check) {
   std::vector<RowChange> changes;
@@ -80,6 +80,7 @@ void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange
     if (range != IndexRange::kRowsOrNone) keys.emplace_back(call, RowOrderBytes(*indices));
   }
   if (changes.empty()) return call.CountUpdate();  // an update that changes nothing
+  // The word that the updates look at is that of the checks below: the step has one from the first of them on.
   UpdateVariables(call, variables, [&](std::span<const Tensor> olds, std::span<Tensor> outs, const ErrorWord*) {
     size_t first = 0;
     for (RowChange& c : changes) {

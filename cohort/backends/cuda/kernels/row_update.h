@@ -42,7 +42,7 @@ struct RowChange {
 // that have indices, to be made only if the word `error` is 0. With the range kRowsOrNone no index is there twice, and
 // the rows have no order; otherwise they have one. Throws InvalidArgumentError for indices of another dtype, for
 // variables without rows, and if a slot has another number of rows.
-void UpdateRows(const CudaCall& call, std::vector<RowUpdate> updates, IndexRange range,
+void UpdateRows(const CudaCall& call, const std::vector<RowUpdate>& updates, IndexRange range,
                 const std::function<void(std::span<const RowChange> changes, const uint64_t* error)>& change,
                 const std::function<void(size_t update, std::span<const Tensor> values)>& check);
 
