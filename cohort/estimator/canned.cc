@@ -106,26 +106,20 @@ Part LinearPart(const LinearOptions& options, double rate, const char* columns) 
           options.optimizer ? options.optimizer : Ftrl(rate, options.feature_columns.size())};
 }
 
-std::vector<ops::Variable> TrainableVariables(Graph& graph) {
-  std::vector<ops::Variable> variables;
-  for (VariableInfo* info : graph.variables()) {
-    if (info->trainable) variables.emplace_back(info);
-  }
-  return variables;
-}
-
 // The model function of parts whose logits add up. Each part's optimizer trains the part's variables.
 ModelFn Model(const std::vector<Part>& parts, std::shared_ptr<const Head> head) {
   return [parts, head = std::move(head)](const ModelFnArgs& args) {
     Output logits;
-    std::vector<std::vector<ops::Variable>> variables;
-    size_t before = TrainableVariables(args.graph).size();
+    std::vector<std::vector<ops::Variable>> variables;  // the trainable ones of each part
     for (const Part& part : parts) {
+      const size_t before = args.graph.variables().size();
       const Output its = part.logits(args, head->logits_dimension());
       logits = logits.valid() ? ops::Add(logits, its) : its;
-      const std::vector<ops::Variable> all = TrainableVariables(args.graph);
-      variables.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(before), all.end());
-      before = all.size();
+      const std::vector<VariableInfo*> all = args.graph.variables();
+      std::vector<ops::Variable>& of_part = variables.emplace_back();
+      for (size_t i = before; i < all.size(); ++i) {
+        if (all[i]->trainable) of_part.emplace_back(all[i]);
+      }
     }
     return head->Spec(args, logits, [&](const Output& loss) {
       const ControlDependencies after_updates(args.graph, layers::UpdateOps(args.graph));

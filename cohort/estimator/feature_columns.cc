@@ -1,12 +1,11 @@
 // A column turns features into dense values (Column::Dense), into numbers of categories (Column::Ids), or both.
-// Categories are int64 [batch, n], and kNone where there is no value.
+// The numbers of categories are int64 [batch, n]. The number kNone means that there is no value.
 #include "cohort/estimator/feature_columns.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -36,8 +35,6 @@ class Column {
   explicit Column(std::string name) : name_(std::move(name)) {}
   virtual ~Column() = default;
   const std::string& name() const { return name_; }
-  // Returns the names of the features that the column reads.
-  virtual std::set<std::string> Keys() const = 0;
   virtual bool is_dense() const { return false; }
   virtual bool is_categorical() const { return false; }
   // Requires: is_dense(). Returns float32 [batch, Width()].
@@ -122,7 +119,6 @@ class Numeric final : public Column {
       Fail(*this, "a shape whose dimensions are known and at least 1", StrCat(shape));
     }
   }
-  std::set<std::string> Keys() const override { return {name()}; }
   bool is_dense() const override { return true; }
   int64_t Width() const override { return options_.shape.num_elements(); }
   Output Dense(const Features& features) const override {
@@ -134,15 +130,7 @@ class Numeric final : public Column {
            StrCat(feature.dtype(), shape));
     }
     const Output value = weights::AsFloat(options_.normalizer_fn ? options_.normalizer_fn(feature) : feature);
-    const Shape& normalized = value.shape();
-    if (normalized.has_rank() && normalized.rank() > 0 &&
-        normalized.Sub(1, normalized.rank()).num_elements() == Width()) {
-      return ops::Reshape(value, {-1, Width()});
-    }
-    // Fails in the step unless each example has so many elements.
-    const Output batch = ops::Slice(ops::ShapeOf(value), {0}, {1});
-    const Output width = ops::Const(value.graph(), std::vector<int32_t>{static_cast<int32_t>(Width())});
-    return ops::Reshape(ops::Reshape(value, ops::Concat({batch, width}, 0)), {-1, Width()});
+    return weights::Matrix(value, Width(), value);
   }
 
  private:
@@ -159,7 +147,6 @@ class Bucketized final : public Column {
       Fail(*this, "boundaries in ascending order", StrCat("[", StrJoin(boundaries, ", "), "]"));
     }
   }
-  std::set<std::string> Keys() const override { return source_->Keys(); }
   bool is_dense() const override { return true; }
   bool is_categorical() const override { return true; }
   int64_t Width() const override { return Buckets(); }
@@ -189,7 +176,6 @@ class Bucketized final : public Column {
 class Categorical : public Column {
  public:
   Categorical(const std::string& key, int64_t buckets) : Column(key), buckets_(buckets) {}
-  std::set<std::string> Keys() const override { return {name()}; }
   bool is_categorical() const override { return true; }
   int64_t Buckets() const override { return buckets_; }
   Output IsMissing(const Features& features) const override { return IsNone(Values(features, name(), *this)); }
@@ -276,20 +262,8 @@ class Crossed final : public Column {
  public:
   Crossed(std::vector<CrossKey> keys, int64_t buckets, int64_t hash_key)
       : Column(StrJoin(KeysOf(keys), "_X_")), keys_(std::move(keys)), buckets_(buckets), hash_key_(hash_key) {}
-  std::set<std::string> Keys() const override {
-    std::set<std::string> all;
-    for (const CrossKey& key : keys_) {
-      if (const auto* column = std::get_if<ColumnPtr>(&key)) {
-        all.merge((*column)->Keys());
-      } else {
-        all.insert(std::get<std::string>(key));
-      }
-    }
-    return all;
-  }
   bool is_categorical() const override { return true; }
   int64_t Buckets() const override { return buckets_; }
-  Output IsMissing(const Features& features) const override { return ops::Less(Ids(features), 0); }
   const std::vector<CrossKey>& keys() const { return keys_; }
 
   // A combination with a value that is missing is none. Values that are not in a vocabulary have the number -1.
@@ -365,7 +339,6 @@ class Embedding final : public Column {
     if (dimension < 1) Fail(*this, "a dimension of at least 1", StrCat(dimension));
     CheckCombiner(options.combiner, StrCat("column '", name(), "'"));
   }
-  std::set<std::string> Keys() const override { return categorical_->Keys(); }
   bool is_dense() const override { return true; }
   int64_t Width() const override { return dimension_; }
   Output Dense(const Features& features) const override {
@@ -387,7 +360,6 @@ class Indicator final : public Column {
  public:
   explicit Indicator(ColumnPtr categorical)
       : Column(NameOf(categorical) + "_indicator"), categorical_(std::move(categorical)) {}
-  std::set<std::string> Keys() const override { return categorical_->Keys(); }
   bool is_dense() const override { return true; }
   int64_t Width() const override { return categorical_->Buckets(); }
   Output Dense(const Features& features) const override {
@@ -533,15 +505,6 @@ ColumnPtr EmbeddingColumn(const ColumnPtr& categorical_column, int64_t dimension
 
 ColumnPtr IndicatorColumn(const ColumnPtr& categorical_column) {
   return std::make_shared<Indicator>(CheckedCategorical("IndicatorColumn", categorical_column));
-}
-
-std::vector<std::string> FeatureNames(const std::vector<ColumnPtr>& columns) {
-  std::set<std::string> names;
-  for (const ColumnPtr& column : columns) {
-    NameOf(column);  // throws for null
-    names.merge(column->Keys());
-  }
-  return {names.begin(), names.end()};
 }
 
 Output InputLayer(const Features& features, const std::vector<ColumnPtr>& feature_columns) {

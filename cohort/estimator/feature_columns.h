@@ -94,9 +94,6 @@ COHORT_EXPORT ColumnPtr EmbeddingColumn(const ColumnPtr& categorical_column, int
 // Dense: how often each number is there (one-hot for one value). Throws as EmbeddingColumn.
 COHORT_EXPORT ColumnPtr IndicatorColumn(const ColumnPtr& categorical_column);
 
-// Return the names of the features that the columns read, sorted.
-COHORT_EXPORT std::vector<std::string> FeatureNames(const std::vector<ColumnPtr>& columns);
-
 // Returns the values of dense columns side by side, in the order of their names: float32 [batch, n]. Variables are
 // called "input_layer/<column>/embedding_weights" under the current name scope. Throws InvalidArgumentError for no
 // column, a null one, one that is only categorical, and two of one name; NotFoundError, which lists the features, if

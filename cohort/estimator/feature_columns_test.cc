@@ -176,8 +176,6 @@ TEST_F(FeatureColumnsTest, ColumnsStandInTheOrderOfTheirNames) {
   const Output both =
       InputLayer(features_, {IndicatorColumn(CategoricalColumnWithIdentity("id", 4)), NumericColumn("age")});
   EXPECT_EQ(RowsOf(both)[0], (std::vector<float>{0.1f, 0, 1, 1, 0}));
-  EXPECT_THAT(FeatureNames({CrossedColumn({AgeGroup(), "job"}, 10), CategoricalColumnWithIdentity("id", 4)}),
-              ElementsAre("age", "id", "job"));
 }
 
 TEST_F(FeatureColumnsTest, FeaturesThatDoNotFitAreNamed) {

@@ -31,9 +31,7 @@ Output Matrix(const Output& value, int64_t n, const Output& logits, const char* 
     throw InvalidArgumentError(StrCat("[estimator] expected ", what, " of shape ", n == 1 ? "[batch] or " : "",
                                       "[batch, ", n, "]; got ", shape));
   }
-  const Output batch = ops::Slice(ops::ShapeOf(logits), {0}, {1});
-  const Output columns = ops::Const(logits.graph(), std::vector<int32_t>{static_cast<int32_t>(n)});
-  return ops::Reshape(ops::Reshape(value, ops::Concat({batch, columns}, 0)), {-1, n});
+  return weights::Matrix(value, n, logits);
 }
 
 // As Matrix, float32.

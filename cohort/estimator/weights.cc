@@ -1,12 +1,16 @@
 #include "cohort/estimator/weights.h"
 
+#include <vector>
+
 #include "cohort/core/error.h"
 #include "cohort/core/str_cat.h"
 #include "cohort/ops/array.h"
 #include "cohort/ops/comparison.h"
 #include "cohort/ops/constant.h"
+#include "cohort/ops/join.h"
 #include "cohort/ops/math.h"
 #include "cohort/ops/select.h"
+#include "cohort/ops/slice.h"
 
 namespace cohort::weights {
 
@@ -33,6 +37,15 @@ Output For(Output values, const ops::Operand& weights) {
   throw InvalidArgumentError(StrCat("[estimator/weights] expected a weight for '", values.name(),
                                     "', or weights whose dimensions are 1 or those of its shape ", of, "; got '",
                                     given.name(), "' of shape ", shape));
+}
+
+Output Matrix(Output value, int64_t n, Output like) {
+  const Shape& shape = value.shape();
+  const bool fits = shape.rank() > 0 && shape.Sub(1, shape.rank()).num_elements() == n;
+  if (value == like && fits) return ops::Reshape(value, {-1, n});
+  const Output batch = ops::Slice(ops::ShapeOf(like), {0}, {1});
+  const Output columns = ops::Const(like.graph(), std::vector<int32_t>{static_cast<int32_t>(n)});
+  return ops::Reshape(ops::Reshape(value, ops::Concat({batch, columns}, 0)), {-1, n});
 }
 
 Output DivideOrZero(Output numerator, Output denominator) {

@@ -34,7 +34,7 @@ TEST_F(EstimatorClusterTest, EveryRoleDoesItsWorkAndEnds) {
   EXPECT_THAT(program.out(), HasSubstr("'global_step': " + std::to_string(step))) << program.err();
 }
 
-// Its tables lie on parameter servers.
+// As those of every Estimator in a cluster, the variables of this program lie on parameter servers.
 TEST_F(EstimatorClusterTest, AWideAndDeepModelTrainsOnParameterServers) {
   const TempFolder folder;
   LaunchedProgram program(Launch({"--chief", "--workers=1", "--ps=2", "--evaluator"},

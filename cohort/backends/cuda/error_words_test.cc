@@ -181,7 +181,6 @@ TEST_F(ErrorWordsTest, ACancelledStepThatHasUpdatesOnTheStreamGoesOn) {
   EXPECT_EQ(second.error.status().code(), Code::kCancelled);
 }
 
-// Two steps at a time, and a check that another step's event comes before.
 // Another thread may record an event, whose callback takes the outcome, while an update is being enqueued.
 TEST_F(ErrorWordsTest, AHeldWordStaysTheStepsUntilTheUpdateIsEnqueued) {
   const Tensor good = Good(), bad = Bad();
@@ -215,6 +214,7 @@ TEST_F(ErrorWordsTest, AFailedStepGivesNoWordToUpdates) {
   EXPECT_EQ(step.error.updates_applied(), 0);
 }
 
+// Two steps at a time, and a check that another step's event comes before.
 TEST_F(ErrorWordsTest, StepsHaveWordsOfTheirOwn) {
   Step one(*device_, node_, 1);
   Step two(*device_, node_, 2);

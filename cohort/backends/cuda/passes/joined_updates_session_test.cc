@@ -168,7 +168,7 @@ TEST_F(JoinedUpdatesTest, OfRowsGiveTheBitsOfSingleUpdatesInFewerLaunches) {
   for (const char* rule :
        {"SparseApplyMomentum", "SparseApplyKerasMomentum", "SparseApplyAdagrad", "SparseApplyAdagradV2",
         "SparseApplyKerasAdagrad", "SparseApplyAdam", "SparseApplyRMSProp", "SparseApplyCenteredRMSProp",
-        "SparseApplyFtrl", "SparseApplyFtrlV2", "ScatterAdd", "ScatterSub"}) {
+        "SparseApplyFtrl", "SparseApplyFtrlV2", "ScatterAdd", "ScatterSub", "ScatterUpdate"}) {
     for (const bool flag : {false, true}) {
       const std::string op = StrCat("Resource", rule);
       if (flag && !HasFlag(op)) continue;
