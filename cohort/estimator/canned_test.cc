@@ -16,6 +16,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing/temp_folder.h"
 #include "cohort/core/testing/throws.h"
+#include "cohort/distribute/partitioners.h"
 #include "cohort/ops/constant.h"
 #include "cohort/ops/math.h"
 #include "cohort/registration.h"
@@ -122,6 +123,34 @@ TEST_F(CannedTest, LinearClassifierOfTwoClassesIsTensorFlows) {
   EXPECT_THAT(second.at("classes").ToVector<std::string>(), ElementsAre("1"));
   EXPECT_THAT(second.at("all_class_ids").ToVector<int32_t>(), ElementsAre(0, 1));
   EXPECT_THAT(second.at("all_classes").ToVector<std::string>(), ElementsAre("0", "1"));
+}
+
+// Tables in parts give the numbers of whole ones.
+TEST_F(CannedTest, TablesMayBeCutIntoParts) {
+  std::vector<Shape> cut;
+  const ops::Partitioner in_two = [&](const Shape& shape, DType dtype) {
+    const std::vector<int64_t> parts = distribute::MinMaxVariablePartitioner(2, 0, /*min_slice_size=*/8)(shape, dtype);
+    if (parts[0] > 1) cut.push_back(shape);
+    return parts;
+  };
+  LinearClassifier linear(
+      {.feature_columns = {Age(), Size(), AgeGroup(), Job(), Id(), Crossed()}, .partitioner = in_two}, Config(),
+      {.weight_column = "w"});
+  linear.Train([] { return Data(kTwoClasses, true); }, {.steps = 5});
+  EXPECT_THAT(cut, UnorderedElementsAre(Shape{3, 1}, Shape{3, 1}, Shape{5, 1}, Shape{8, 1}));
+  EXPECT_NEAR(linear.Evaluate([] { return Data(kTwoClasses, false); }).at("average_loss"), 0.1733122, 1e-5);
+  ExpectValue(linear, "linear/linear_model/job/weights", {0.03029536f, 0.04129244f, 0.258703f});
+
+  cut.clear();
+  const TempFolder other;
+  DNNClassifier deep(
+      {.hidden_units = {3}, .feature_columns = {fc::EmbeddingColumn(Job(), 2)}, .input_layer_partitioner = in_two},
+      {.model_dir = other.path(), .tf_config = ""});
+  deep.Train([] { return Data(kTwoClasses, true); }, {.steps = 2});
+  EXPECT_THAT(cut, ElementsAre(Shape{3, 2}));
+  EXPECT_THAT(
+      deep.GetVariableNames(),
+      ::testing::Contains("dnn/input_from_feature_columns/input_layer/job_embedding/embedding_weights/Adagrad"));
 }
 
 TEST_F(CannedTest, LinearClassifierOfNamedClassesIsTensorFlows) {
@@ -253,10 +282,11 @@ TEST_F(CannedTest, LabelsOfTwoClassesMayLieBetweenThem) {
 }
 
 TEST_F(CannedTest, ARegressorTakesAWeightForEachElement) {
-  const Tensor labels = Tensor::Zeros(DType::kFloat32, Shape{8, 2});
+  const Tensor labels = Tensor::FromValues<float>({1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3}, Shape{8, 2});
   LinearRegressor model({.feature_columns = {Age()}}, Config(), {.label_dimension = 2, .weight_column = "size"});
   model.Train([&] { return Data(labels, true); }, {.steps = 1});
-  EXPECT_EQ(model.Evaluate([&] { return Data(labels, false); }).at("label/mean"), 0.0);
+  // The weights of the first elements add up to 4.5, and those of the second ones to 1.5.
+  EXPECT_NEAR(model.Evaluate([&] { return Data(labels, false); }).at("label/mean"), (4.5 + 3 * 1.5) / 6, 1e-6);
 }
 
 // A serving function may name its placeholders as the parts of the model are called.

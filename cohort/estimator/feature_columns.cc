@@ -232,9 +232,6 @@ class VocabularyList final : public Categorical {
     } catch (const InvalidArgumentError& error) {
       throw InvalidArgumentError(StrCat(error.what(), " (column '", key, "')"));
     }
-    if (options.num_oov_buckets < 0) {
-      Fail(*this, "num_oov_buckets of at least 0", StrCat(options.num_oov_buckets));
-    }
     if (options.default_value != -1 && options.num_oov_buckets > 0) {
       Fail(*this, "either a default value or num_oov_buckets", "both");
     }
@@ -449,6 +446,10 @@ ColumnPtr CategoricalColumnWithHashBucket(const std::string& key, int64_t hash_b
 ColumnPtr CategoricalColumnWithVocabularyList(const std::string& key, const Vocabulary& vocabulary_list,
                                               const VocabularyOptions& options) {
   const Tensor vocabulary = std::visit([](const auto& list) { return Tensor::Vector(list); }, vocabulary_list);
+  if (options.num_oov_buckets < 0 || options.num_oov_buckets > int64_t{1} << 40) {
+    throw InvalidArgumentError(StrCat("[feature_column] expected num_oov_buckets in [0, 2^40] for feature '", key,
+                                      "'; got ", options.num_oov_buckets));
+  }
   return std::make_shared<VocabularyList>(key, vocabulary, options);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -218,6 +219,10 @@ TEST_F(FeatureColumnsTest, ColumnsThatMakeNoSenseAreRefused) {
                 CategoricalColumnWithVocabularyList("job", Strings{"a"}, {.default_value = 0, .num_oov_buckets = 1});
               }),
               HasSubstr("either a default value or num_oov_buckets"));
+  for (const int64_t buckets : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_THAT(why([&] { CategoricalColumnWithVocabularyList("job", Strings{"a"}, {.num_oov_buckets = buckets}); }),
+                HasSubstr(StrCat("num_oov_buckets in [0, 2^40] for feature 'job'; got ", buckets)));
+  }
   EXPECT_THAT(why([&] { CrossedColumn({"job"}, 3); }), HasSubstr("at least two keys; got 1"));
   EXPECT_THAT(why([&] { CrossedColumn({"job", age}, 3); }), HasSubstr("the dense column 'age'"));
   EXPECT_THAT(why([&] {

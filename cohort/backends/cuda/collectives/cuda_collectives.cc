@@ -119,6 +119,7 @@ bool CudaCollectives::Serves(int members) const { return members <= CombineArgs:
 
 bool CudaCollectives::MayStillFail(const KernelContext& ctx) const {
   const StepError* const error = ctx.step().error;
+  // First the word: it becomes null only after the error was set.
   return error != nullptr && (CudaDeviceOf(ctx).error_words().WordOf(ctx) != nullptr || error->set());
 }
 

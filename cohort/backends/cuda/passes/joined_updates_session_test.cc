@@ -29,8 +29,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class JoinedUpdatesTest : public CardsTest {};
-
 // The options that rules have, each with one of them at most.
 constexpr const char* kFlags[] = {"use_nesterov", "update_slots", "multiply_linear_by_lr"};
 
@@ -139,6 +137,19 @@ class Updates {
   std::vector<Node*> updates_;
 };
 
+class JoinedUpdatesTest : public CardsTest {
+ protected:
+  // Expects that joined updates give the bits of single ones. Returns how many launches fewer they take.
+  int64_t LaunchesSaved(const std::string& op, bool flag, const std::vector<std::pair<DType, Shape>>& variables) {
+    int64_t of_joined = 0, of_single = 0;
+    const std::string joined = Updates(op, flag, false, variables).Run(*counts_, &of_joined, Config());
+    const std::string single = Updates(op, flag, true, variables).Run(*counts_, &of_single, Config());
+    EXPECT_EQ(joined.size(), single.size());
+    EXPECT_TRUE(joined == single) << op << " for " << variables.size() << " variables";
+    return of_single - of_joined;
+  }
+};
+
 TEST_F(JoinedUpdatesTest, GiveTheBitsOfSingleUpdatesInFewerLaunches) {
   std::vector<std::pair<DType, Shape>> variables;
   for (const Shape& shape : {Shape{33, 37}, Shape{5}, Shape{0, 3}, Shape(), Shape{1024}, Shape{1025}}) {
@@ -149,13 +160,9 @@ TEST_F(JoinedUpdatesTest, GiveTheBitsOfSingleUpdatesInFewerLaunches) {
     for (const bool flag : {false, true}) {
       const std::string op = StrCat("ResourceApply", rule);
       if (flag && !HasFlag(op)) continue;
-      int64_t of_joined = 0, of_single = 0;
-      const std::string joined = Updates(op, flag, false, variables).Run(*counts_, &of_joined, Config());
-      const std::string single = Updates(op, flag, true, variables).Run(*counts_, &of_single, Config());
-      EXPECT_EQ(joined.size(), single.size());
-      EXPECT_TRUE(joined == single) << op;
+      const int64_t fewer = LaunchesSaved(op, flag, variables);
       // One launch for each dtype; single updates of empty variables launch nothing.
-      EXPECT_EQ(of_single - of_joined, 15 - 3) << op;
+      EXPECT_EQ(fewer, 15 - 3) << op;
     }
   }
 }
@@ -172,14 +179,10 @@ TEST_F(JoinedUpdatesTest, OfRowsGiveTheBitsOfSingleUpdatesInFewerLaunches) {
     for (const bool flag : {false, true}) {
       const std::string op = StrCat("Resource", rule);
       if (flag && !HasFlag(op)) continue;
-      int64_t of_joined = 0, of_single = 0;
-      const std::string joined = Updates(op, flag, false, variables).Run(*counts_, &of_joined, Config());
-      const std::string single = Updates(op, flag, true, variables).Run(*counts_, &of_single, Config());
-      EXPECT_EQ(joined.size(), single.size());
-      EXPECT_TRUE(joined == single) << op;
+      const int64_t fewer = LaunchesSaved(op, flag, variables);
       if (op.starts_with("ResourceScatter")) continue;  // the single updates took several steps
       // One launch for each dtype; single updates of rows without elements launch nothing.
-      EXPECT_EQ(of_single - of_joined, 12 - 3) << op;
+      EXPECT_EQ(fewer, 12 - 3) << op;
     }
   }
 }
@@ -189,27 +192,17 @@ TEST_F(JoinedUpdatesTest, TakeAnotherLaunchOnlyAboveItsLimit) {
   const std::pair<int, int> cases[] = {{43, 1}, {kMostUpdates + 1, 2}};
   for (const auto& [count, launches] : cases) {
     const std::vector<std::pair<DType, Shape>> variables(static_cast<size_t>(count), {DType::kFloat32, Shape{7}});
-    int64_t of_joined = 0, of_single = 0;
-    const std::string joined =
-        Updates("ResourceApplyMomentum", false, false, variables).Run(*counts_, &of_joined, Config());
-    const std::string single =
-        Updates("ResourceApplyMomentum", false, true, variables).Run(*counts_, &of_single, Config());
-    EXPECT_TRUE(joined == single) << count;
-    EXPECT_EQ(of_single - of_joined, count - launches) << count;
+    const int64_t fewer = LaunchesSaved("ResourceApplyMomentum", false, variables);
+    EXPECT_EQ(fewer, count - launches) << count;
   }
 }
 
 TEST_F(JoinedUpdatesTest, OfRowsTakeAnotherLaunchOnlyAboveTheirLimit) {
   for (const auto& [count, launches] : {std::pair{kMostRowUpdates, 1}, std::pair{kMostRowUpdates + 1, 2}}) {
     const std::vector<std::pair<DType, Shape>> variables(static_cast<size_t>(count), {DType::kFloat32, Shape{7, 3}});
-    int64_t of_joined = 0, of_single = 0;
-    const std::string joined =
-        Updates("ResourceSparseApplyAdagrad", false, false, variables).Run(*counts_, &of_joined, Config());
-    const std::string single =
-        Updates("ResourceSparseApplyAdagrad", false, true, variables).Run(*counts_, &of_single, Config());
-    EXPECT_TRUE(joined == single) << count;
+    const int64_t fewer = LaunchesSaved("ResourceSparseApplyAdagrad", false, variables);
     // If there is only one node that updates, it checks the indices itself, and no other node does so before it.
-    EXPECT_EQ(of_single - of_joined, count - launches + count) << count;
+    EXPECT_EQ(fewer, count - launches + count) << count;
   }
 }
 
