@@ -129,7 +129,7 @@ TEST_F(CannedTest, LinearClassifierOfTwoClassesIsTensorFlows) {
 TEST_F(CannedTest, TablesMayBeCutIntoParts) {
   std::vector<Shape> cut;
   const ops::Partitioner in_two = [&](const Shape& shape, DType dtype) {
-    const std::vector<int64_t> parts = distribute::MinMaxVariablePartitioner(2, 0, /*min_slice_size=*/8)(shape, dtype);
+    std::vector<int64_t> parts = distribute::MinMaxVariablePartitioner(2, 0, /*min_slice_size=*/8)(shape, dtype);
     if (parts[0] > 1) cut.push_back(shape);
     return parts;
   };

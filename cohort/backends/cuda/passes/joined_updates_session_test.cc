@@ -18,6 +18,7 @@
 #include "cohort/ops/control.h"
 #include "cohort/ops/gather.h"
 #include "cohort/ops/math.h"
+#include "cohort/ops/state.h"
 #include "cohort/ops/training.h"
 #include "cohort/ops/variables.h"
 
@@ -246,7 +247,7 @@ TEST_F(JoinedUpdatesTest, AStepWithABadIndexAppliesNone) {
   });
   Session session(three.g, "", Config());
   three.Initialize(session);
-  const auto run = [&](std::vector<int32_t> at) {
+  const auto run = [&](const std::vector<int32_t>& at) {
     session.Run({{indices, Tensor::Vector<int32_t>(at)}}, {}, three.targets);
   };
   EXPECT_THAT(MessageOf<InvalidArgumentError>([&] { run({0, 7, 1}); }), HasSubstr("7"));
